@@ -1,0 +1,93 @@
+"""adafw: projection-free optimisation with adaptive gradients."""
+
+from typing import Any
+
+from adafw import gradients, losses, metrics, objectives, schedules, steps
+from adafw.algorithms import (
+    CSFW,
+    FW,
+    ORGFW,
+    SFW,
+    SPIDERFW,
+    SVRF,
+    AdaCSFW,
+    AdaFW,
+    AdaGrad,
+    AdamSFW,
+    AdaORGFW,
+    AdaSFW,
+    AdaSPIDERFW,
+    AdaSVRF,
+    Algorithm,
+    AMSGrad,
+)
+from adafw.constraints import (
+    Box,
+    Constraint,
+    L1Ball,
+    L2Ball,
+    LInfBall,
+    Simplex,
+    UnitSimplex,
+    UserSet,
+)
+from adafw.minimize import Result, minimize
+from adafw.objectives import Counted, LinearModel, UserSum
+from adafw.recorder import Record, Trace, every
+from adafw.solver import State
+
+__version__ = "0.1.0"
+
+#: Parts that are imported when first asked for: they need more than the core does.
+_LATER = ("datasets",)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return import_module(f"adafw.{name}")
+    raise AttributeError(f"module 'adafw' has no attribute {name!r}")
+
+
+__all__ = [
+    "CSFW",
+    "FW",
+    "ORGFW",
+    "SFW",
+    "SPIDERFW",
+    "SVRF",
+    "AMSGrad",
+    "AdaCSFW",
+    "AdaFW",
+    "AdaGrad",
+    "AdaORGFW",
+    "AdaSFW",
+    "AdaSPIDERFW",
+    "AdaSVRF",
+    "AdamSFW",
+    "Algorithm",
+    "Box",
+    "Constraint",
+    "Counted",
+    "L1Ball",
+    "L2Ball",
+    "LInfBall",
+    "LinearModel",
+    "Record",
+    "Result",
+    "Simplex",
+    "State",
+    "Trace",
+    "UnitSimplex",
+    "UserSet",
+    "UserSum",
+    "every",
+    "gradients",
+    "losses",
+    "metrics",
+    "minimize",
+    "objectives",
+    "schedules",
+    "steps",
+]

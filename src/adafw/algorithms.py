@@ -1,0 +1,233 @@
+"""The paper's algorithms by name, each a pair of a gradient estimator and a step."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from adafw import gradients, metrics
+from adafw.constraints.base import Constraint
+from adafw.describe import describe
+from adafw.gradients import GradientEstimator
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import OpenLoop, QuadraticGrowth, Share
+from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep, Step
+from adafw.typing import Plain, ScheduleLike
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Any gradient estimator (line 2 of both templates) with any step (the lines after it)."""
+
+    gradient: GradientEstimator
+    step: Step
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gradient, GradientEstimator):
+            raise TypeError(f"gradient must be one of adafw.gradients, got {self.gradient!r}.")
+        if not isinstance(self.step, Step):
+            raise TypeError(f"step must be one of adafw.steps, got {self.step!r}.")
+        if not self.name:
+            parts = type(self.gradient).__name__, type(self.step).__name__
+            object.__setattr__(self, "name", " + ".join(parts))
+
+    def check(self, f: FiniteSum, constraint: Constraint) -> None:
+        """Refuses a problem that lacks what the parts need, before any work."""
+        self.gradient.check(f)
+        self.step.check(f, constraint, self.gradient)
+
+    def describe(self) -> Plain:
+        """Both parts as plain numbers: what a state remembers of its algorithm."""
+        return {"gradient": describe(self.gradient), "step": describe(self.step)}
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _Required:
+    """Stands for a learning rate that was not given."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+_REQUIRED: Any = _Required()
+
+
+def _rate(learning_rate: Any, name: str) -> Any:
+    if learning_rate is _REQUIRED:
+        raise TypeError(
+            f"{name} needs learning_rate: no value fits all problems; give one, or let adafw.tune "
+            "search for it as the paper does."
+        )
+    return learning_rate
+
+
+# Template 1: Frank-Wolfe steps ------------------------------------------------------------------
+
+
+def FW(step_size: Any = OpenLoop()) -> Algorithm:
+    """Frank-Wolfe with exact gradients (Frank and Wolfe 1956)."""
+    return Algorithm(gradients.Full(), FrankWolfeStep(step_size), "FW")
+
+
+def SFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Stochastic Frank-Wolfe; b_t = ceil(t^2 / sqrt(m)) up to m (Hazan and Luo 2016)."""
+    gradient = gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
+    return Algorithm(gradient, FrankWolfeStep(step_size), "SFW")
+
+
+def SVRF(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Variance-reduced Frank-Wolfe; b_t = t up to m // 10 (Hazan and Luo 2016)."""
+    return Algorithm(gradients.SVRF(batch_size), FrankWolfeStep(step_size), "SVRF")
+
+
+def SPIDERFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """SPIDER Frank-Wolfe; b_t doubling up to m (Yurtsever et al. 2019, Shen et al. 2019)."""
+    return Algorithm(gradients.SPIDER(batch_size), FrankWolfeStep(step_size), "SPIDERFW")
+
+
+def ORGFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Online recursive-gradient Frank-Wolfe; b_t = m // 100 (Xie et al. 2020)."""
+    return Algorithm(gradients.ORGFW(batch_size), FrankWolfeStep(step_size), "ORGFW")
+
+
+def CSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Constant batch-size Frank-Wolfe; b = m // 100 (Negiar et al. 2020)."""
+    return Algorithm(gradients.CSFW(batch_size), FrankWolfeStep(step_size), "CSFW")
+
+
+# Template 3: adaptive gradients without projection ----------------------------------------------
+
+
+def _adaptive(
+    name: str,
+    gradient: GradientEstimator,
+    learning_rate: Any,
+    inner_steps: int,
+    max_step: ScheduleLike,
+    metric: metrics.Metric,
+) -> Algorithm:
+    step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+    return Algorithm(gradient, step, name)
+
+
+def AdaFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+) -> Algorithm:
+    """Template 3 with exact gradients and AdaGrad's metric."""
+    return _adaptive(
+        "AdaFW", gradients.Full(), learning_rate, inner_steps, max_step, metrics.AdaGrad(offset)
+    )
+
+
+def AdaSFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Algorithm 4: SFW's minibatches, b_t = ceil(t^2 / sqrt(m)) up to m, and AdaGrad's metric."""
+    gradient = gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
+    metric = metrics.AdaGrad(offset)
+    return _adaptive("AdaSFW", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+def AdaSVRF(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Algorithm 5: SVRF's estimate, b_t = t up to m // 10, and AdaGrad's metric."""
+    gradient, metric = gradients.SVRF(batch_size), metrics.AdaGrad(offset)
+    return _adaptive("AdaSVRF", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+def AdaSPIDERFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Template 3 with SPIDER's estimate, b_t doubling up to m, and AdaGrad's metric."""
+    gradient, metric = gradients.SPIDER(batch_size), metrics.AdaGrad(offset)
+    return _adaptive("AdaSPIDERFW", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+def AdaORGFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Template 3 with ORGFW's estimate, b_t = m // 100, and AdaGrad's metric."""
+    gradient, metric = gradients.ORGFW(batch_size), metrics.AdaGrad(offset)
+    return _adaptive("AdaORGFW", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+def AdaCSFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Algorithm 6: CSFW's estimate, b = m // 100, and AdaGrad's metric."""
+    gradient, metric = gradients.CSFW(batch_size), metrics.AdaGrad(offset)
+    return _adaptive("AdaCSFW", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+def AdamSFW(
+    learning_rate: ScheduleLike = _REQUIRED,
+    inner_steps: int = 5,
+    max_step: ScheduleLike = 1.0,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+    betas: tuple[float, float] = (0.9, 0.99),
+) -> Algorithm:
+    """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
+    gradient, metric = gradients.Minibatch(batch_size), metrics.AMSGrad(betas, offset)
+    return _adaptive("AdamSFW", gradient, learning_rate, inner_steps, max_step, metric)
+
+
+# Adaptive gradients with projection -------------------------------------------------------------
+
+
+def AdaGrad(
+    learning_rate: ScheduleLike = _REQUIRED,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+    gradient: GradientEstimator | None = None,
+) -> Algorithm:
+    """Algorithm 2: projected AdaGrad; minibatches of m // 100, or any `gradient` estimator."""
+    step = ProjectedStep(_rate(learning_rate, "AdaGrad"), metrics.AdaGrad(offset))
+    return Algorithm(_estimator(gradient, batch_size), step, "AdaGrad")
+
+
+def AMSGrad(
+    learning_rate: ScheduleLike = _REQUIRED,
+    offset: float = 1e-8,
+    batch_size: ScheduleLike | None = None,
+    gradient: GradientEstimator | None = None,
+    betas: tuple[float, float] = (0.9, 0.99),
+) -> Algorithm:
+    """Projected AMSGrad; minibatches of m // 100, or any `gradient` estimator."""
+    step = ProjectedStep(_rate(learning_rate, "AMSGrad"), metrics.AMSGrad(betas, offset))
+    return Algorithm(_estimator(gradient, batch_size), step, "AMSGrad")
+
+
+def _estimator(
+    gradient: GradientEstimator | None, batch_size: ScheduleLike | None
+) -> GradientEstimator:
+    if gradient is None:
+        return gradients.Minibatch(Share(100) if batch_size is None else batch_size)
+    if batch_size is not None:
+        raise ValueError("give batch_size to the gradient estimator, not beside gradient=.")
+    return gradient

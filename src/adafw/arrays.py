@@ -1,0 +1,154 @@
+"""The few functions numpy arrays and torch tensors share. Torch is never imported here."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from adafw.typing import Array, Shape
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a torch tensor; if torch was never imported, nothing is."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def namespace(x: Array) -> Any:
+    """The module, numpy or torch, whose functions take x."""
+    return sys.modules["torch"] if is_tensor(x) else np
+
+
+def as_shape(shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple of positive integers."""
+    sizes = tuple(int(n) for n in shape) if isinstance(shape, tuple | list) else (int(shape),)
+    if any(n < 1 for n in sizes):
+        raise ValueError(f"shape must have sizes >= 1, got {shape}.")
+    return sizes
+
+
+def size(x: Array) -> int:
+    """Number of entries."""
+    return int(x.numel() if is_tensor(x) else x.size)
+
+
+def zeros(shape: Shape, dtype: Any = np.float64) -> Array:
+    """Zeros of a numpy or torch dtype."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dtype, torch.dtype):
+        return torch.zeros(as_shape(shape), dtype=dtype)
+    return np.zeros(as_shape(shape), dtype=dtype)
+
+
+def floating(x: Any, name: str) -> Array:
+    """x as an array of floats: a float dtype is kept, anything else becomes float64."""
+    if is_tensor(x):
+        return x if x.is_floating_point() else x.double()
+    array = np.asarray(x)
+    if array.dtype not in (np.float32, np.float64):
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} must be an array of numbers, got {type(x).__name__}."
+            ) from None
+    return array
+
+
+def finite(x: Any, name: str) -> Array:
+    """x as an array of floats without NaN or infinity.
+
+    Tensors on an accelerator are not looked at, as that would make the host wait for them.
+    """
+    x = floating(x, name)
+    if size(x) == 0:
+        raise ValueError(f"{name} must have at least one entry, got an empty array.")
+    if (not is_tensor(x) or x.device.type == "cpu") and not all_finite(x):
+        raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    return x
+
+
+def all_finite(x: Array) -> bool:
+    """Whether no entry is NaN or infinite.
+
+    The sum of squares shows both in one fast pass; the entries are looked at only if it is not
+    finite, since it may have overflown.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(dot(x, x))
+    if math.isfinite(total):
+        return True
+    xp = namespace(x)
+    return bool(xp.all(xp.isfinite(x)))
+
+
+def dot(a: Array, b: Array) -> Any:
+    """<a, b> over all entries."""
+    if is_tensor(a):
+        return sys.modules["torch"].dot(a.reshape(-1), b.reshape(-1))
+    return np.vdot(a, b)
+
+
+def norm(x: Array) -> Any:
+    """Euclidean norm of all entries, safe from overflow and underflow."""
+    xp = namespace(x)
+    largest = xp.max(xp.abs(x))
+    scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
+    return largest * xp.sqrt(dot(scaled, scaled))
+
+
+def double(x: Array) -> Array:
+    """x in float64 (a projection's root search is done there, whatever dtype comes in)."""
+    return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)
+
+
+def cast(x: Array, like: Array) -> Array:
+    """x in the dtype of `like`."""
+    return x.to(like.dtype) if is_tensor(x) else x.astype(like.dtype, copy=False)
+
+
+def copy(x: Array) -> Array:
+    """A copy of x."""
+    return x.clone() if is_tensor(x) else x.copy()
+
+
+def argsort_descending(x: Array) -> Array:
+    """Order from large to small; equal entries keep their order."""
+    if is_tensor(x):
+        return sys.modules["torch"].argsort(x, descending=True, stable=True)
+    return np.argsort(-x, kind="stable")
+
+
+def basis(like: Array, index: Any, value: Any) -> Array:
+    """Zeros shaped as `like`, with `value` at the flat position `index`."""
+    flat = namespace(like).zeros_like(like.reshape(-1))
+    flat[index] = value
+    return flat.reshape(like.shape)
+
+
+class Constant:
+    """An array parameter of a set, copied once to each dtype and device it meets."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        self.value: np.ndarray[Any, Any] = np.array(finite(_host(value), name), dtype=np.float64)
+        self.value.flags.writeable = False
+        self._copies: dict[Any, Array] = {}
+
+    def like(self, x: Array) -> Array:
+        """The parameter in the library, dtype and device of x."""
+        key = (x.dtype, getattr(x, "device", None))
+        if key not in self._copies:
+            if is_tensor(x):
+                torch = sys.modules["torch"]
+                self._copies[key] = torch.tensor(self.value, dtype=x.dtype, device=x.device)
+            else:
+                self._copies[key] = self.value.astype(x.dtype)
+        return self._copies[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"value": self.value, "_copies": {}}
+
+
+def _host(value: Any) -> Any:
+    return value.detach().cpu().numpy() if is_tensor(value) else value

@@ -1,0 +1,93 @@
+"""What a set must know, and what follows from it for every set."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from adafw import arrays
+from adafw.describe import describe
+from adafw.typing import Array, Plain, Shape
+
+
+class Constraint(ABC):
+    """A compact convex set C. One object serves numpy arrays and torch tensors, and never changes.
+
+    To add a set: a frozen dataclass with `lmo`, `start`, `diameter` and `violation`; `project`
+    where it is known (then set `projection`).
+    """
+
+    #: "metric" if `project` takes a metric h, "euclidean" if not, None if there is no projection.
+    projection: ClassVar[str | None] = None
+
+    @abstractmethod
+    def lmo(self, g: Array) -> Array:
+        """A minimiser of <g, v> over v in C, shaped as g; NaN or infinity in g is refused."""
+
+    @abstractmethod
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        """A point of C to start from."""
+
+    @abstractmethod
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        """D_p = max ||x - y||_p over x, y in C."""
+
+    @abstractmethod
+    def violation(self, x: Array) -> float:
+        """How far x is outside, relative to `scale`: 0 inside, nan if x is not finite."""
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        """The point v of C nearest to x: min sum_i h_i (v_i - x_i)^2, with h = 1 if it is None."""
+        raise TypeError(
+            f"{type(self).__name__} knows no projection; use a step that needs none "
+            "(Template 1 or Template 3)."
+        )
+
+    @property
+    def scale(self) -> float:
+        """The length that tolerances are relative to: the radius, where there is one."""
+        return float(getattr(self, "radius", 1.0))
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The only shape the set holds points of, or None if it holds points of any."""
+        return None
+
+    def contains(self, x: Array, tol: float | None = None) -> bool:
+        """Whether x lies in C up to `tol`, relative to `scale`; 1e-9 (1e-5 below float64)."""
+        if tol is None:
+            tol = 1e-9 if str(x.dtype).endswith("float64") else 1e-5
+        return bool(self.violation(x) <= tol)
+
+    def describe(self) -> Plain:
+        """Name and parameters as plain numbers: what a checkpoint stores of a set."""
+        return describe(self)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.describe()))
+
+
+def excess(amount: Any, scale: float) -> float:
+    """max(0, amount) / scale as a number, nan staying nan."""
+    amount = float(amount)
+    return amount if math.isnan(amount) else max(0.0, amount) / scale
+
+
+def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
+    """Refuses a point whose shape is not the set's own."""
+    if shape is not None and tuple(x.shape) != shape:
+        raise ValueError(f"this {name} holds points of shape {shape}, got {tuple(x.shape)}.")
+
+
+def metric_like(h: Array | None, x: Array) -> Array | None:
+    """The metric h as positive floats shaped as x, or an error; None stays None."""
+    if h is None:
+        return None
+    h = arrays.finite(h, "h")
+    if tuple(h.shape) != tuple(x.shape):
+        raise ValueError(f"h must have the shape of x, {tuple(x.shape)}, got {tuple(h.shape)}.")
+    if not bool((h > 0).all()):
+        raise ValueError("h must be positive in every entry: it is the diagonal of a metric.")
+    return h

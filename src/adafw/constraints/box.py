@@ -1,0 +1,78 @@
+"""Lower and upper bounds on every coordinate."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adafw import arrays
+from adafw.arrays import Constant, finite, namespace
+from adafw.constraints.base import Constraint, check_shape, excess, metric_like
+from adafw.typing import Array, Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Constraint):
+    """{x : lower_i <= x_i <= upper_i}, bounds being finite numbers or arrays.
+
+    lmo: lower_i where g_i > 0, upper_i where g_i < 0, their midpoint where g_i = 0; O(n).
+    project: clipping, the same in every metric; O(n).
+    """
+
+    lower: Any
+    upper: Any
+    projection = "metric"
+
+    def __post_init__(self) -> None:
+        lower, upper = Constant(self.lower, "lower"), Constant(self.upper, "upper")
+        try:
+            ordered = np.all(lower.value <= upper.value)
+        except ValueError:
+            raise ValueError(
+                f"lower and upper must have shapes that fit, got {lower.value.shape} and "
+                f"{upper.value.shape}."
+            ) from None
+        if not ordered:
+            raise ValueError("lower must be <= upper in every entry.")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        shape = np.broadcast_shapes(self.lower.value.shape, self.upper.value.shape)
+        return shape or None  # numbers bound points of any shape
+
+    @property
+    def scale(self) -> float:
+        return float(max(np.abs(self.lower.value).max(), np.abs(self.upper.value).max())) or 1.0
+
+    def lmo(self, g: Array) -> Array:
+        g = finite(g, "g")
+        check_shape(g, self.shape, "Box")
+        xp, lower, upper = namespace(g), self.lower.like(g), self.upper.like(g)
+        middle = lower + (upper - lower) / 2
+        return xp.where(g > 0, lower, xp.where(g < 0, upper, middle))
+
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        return self.project(arrays.zeros(shape, dtype))
+
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
+        return float(np.linalg.norm(width.ravel(), p))
+
+    def violation(self, x: Array) -> float:
+        check_shape(x, self.shape, "Box")
+        below, above = self.lower.like(x) - x, x - self.upper.like(x)
+        return excess(namespace(x).maximum(below, above).max(), self.scale)
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        x = finite(x, "x")
+        check_shape(x, self.shape, "Box")
+        metric_like(
+            h, x
+        )  # clipping is nearest in every diagonal metric, but a bad h is still refused
+        return namespace(x).clip(x, self.lower.like(x), self.upper.like(x))
+
+    def __repr__(self) -> str:
+        described = self.describe()
+        return f"Box(lower={described['lower']}, upper={described['upper']})"

@@ -1,0 +1,32 @@
+"""A set that counts how often it is asked."""
+
+from typing import Any
+
+from adafw.constraints.base import Constraint
+from adafw.typing import Array
+
+
+class CountedSet(Constraint):
+    """Passes everything on to `constraint`, counting LMO calls and projections."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self.constraint = constraint
+        self.lmo_calls = 0
+        self.projections = 0
+
+    def lmo(self, g: Array) -> Array:
+        self.lmo_calls += 1
+        return self.constraint.lmo(g)
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        self.projections += 1
+        return self.constraint.project(x, h)
+
+    def start(self, shape: Any, dtype: Any = float) -> Array:
+        return self.constraint.start(shape, dtype)
+
+    def diameter(self, shape: Any, p: float = 2) -> float:
+        return self.constraint.diameter(shape, p)
+
+    def violation(self, x: Array) -> float:
+        return self.constraint.violation(x)

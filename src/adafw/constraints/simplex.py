@@ -1,0 +1,82 @@
+"""Non-negative vectors with a given, or a bounded, sum."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from adafw import arrays, checks
+from adafw.arrays import finite, namespace
+from adafw.constraints import projections
+from adafw.constraints.base import Constraint, excess, metric_like
+from adafw.typing import Array, Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex(Constraint):
+    """{x : x >= 0, sum_i x_i = radius}, whose vertices are radius e_i.
+
+    lmo: radius e_i at the first smallest g_i; O(n).
+    project: any metric, O(n log n).
+    """
+
+    radius: float = 1.0
+    projection = "metric"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+
+    def lmo(self, g: Array) -> Array:
+        g = finite(g, "g")
+        return arrays.basis(g, namespace(g).argmin(g), self.radius)
+
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        return arrays.basis(arrays.zeros(shape, dtype), 0, self.radius)
+
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        n = math.prod(arrays.as_shape(shape))
+        return self.radius * float(2 ** (1 / p)) if n > 1 else 0.0
+
+    def violation(self, x: Array) -> float:
+        off = abs(float(arrays.double(x).sum()) - self.radius)
+        return max(excess(-x.min(), self.radius), excess(off, self.radius))
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        x = finite(x, "x")
+        return projections.simplex(x, metric_like(h, x), self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSimplex(Constraint):
+    """{x : x >= 0, sum_i x_i <= radius}, whose vertices are 0 and radius e_i.
+
+    lmo: radius e_i at the first smallest g_i if that is negative, else 0; O(n).
+    project: any metric, O(n log n).
+    """
+
+    radius: float = 1.0
+    projection = "metric"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+
+    def lmo(self, g: Array) -> Array:
+        g = finite(g, "g")
+        xp = namespace(g)
+        i = xp.argmin(g)
+        gain = g.reshape(-1)[i] < 0
+        return arrays.basis(g, i, self.radius * gain)
+
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        return arrays.zeros(shape, dtype)
+
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        n = math.prod(arrays.as_shape(shape))
+        return self.radius * float(2 ** (1 / p)) if n > 1 else self.radius
+
+    def violation(self, x: Array) -> float:
+        over = float(arrays.double(x).sum()) - self.radius
+        return max(excess(-x.min(), self.radius), excess(over, self.radius))
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        x = finite(x, "x")
+        return projections.unit_simplex(x, metric_like(h, x), self.radius)

@@ -1,0 +1,79 @@
+"""A set given by functions of the user's: its linear minimisation, and whatever else is known."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from adafw import arrays
+from adafw.arrays import finite
+from adafw.constraints.base import Constraint, metric_like
+from adafw.typing import Array, Plain, Shape
+
+
+class UserSet(Constraint):
+    """A set known through functions of yours.
+
+    Parameters
+    ----------
+    lmo : function of g, returns a minimiser of <g, v> over the set.
+    start : a point of the set, or a function of (shape, dtype) that returns one.
+    contains : function of x, tells whether x is in the set; without it no point is checked.
+    project : function of (x, h), returns the nearest point in the norm of diag(h); h may be None.
+    """
+
+    def __init__(
+        self,
+        lmo: Callable[[Array], Array],
+        start: Any,
+        contains: Callable[[Array], bool] | None = None,
+        project: Callable[[Array, Array | None], Array] | None = None,
+    ) -> None:
+        if not callable(lmo):
+            raise TypeError(f"lmo must be a function of g, got {type(lmo).__name__}.")
+        self._lmo, self._contains, self._project = lmo, contains, project
+        self._start = start if callable(start) else finite(start, "start")
+        self.projection = None if project is None else "metric"  # type: ignore[misc]
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return None if callable(self._start) else tuple(self._start.shape)
+
+    def lmo(self, g: Array) -> Array:
+        g = finite(g, "g")
+        v = self._lmo(g)
+        if tuple(getattr(v, "shape", ())) != tuple(g.shape):
+            raise ValueError(
+                f"the lmo of a UserSet must return an array of the shape of g, {tuple(g.shape)}, "
+                f"got {tuple(getattr(v, 'shape', ()))}."
+            )
+        return v
+
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        if callable(self._start):
+            return self._start(arrays.as_shape(shape), dtype)
+        point = arrays.zeros(shape, dtype)
+        point[...] = self._start
+        return point
+
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        raise TypeError("a UserSet does not know its diameter; give it where it is asked for.")
+
+    def violation(self, x: Array) -> float:
+        if self._contains is None:
+            return math.nan
+        return 0.0 if self._contains(x) else math.inf
+
+    def contains(self, x: Array, tol: float | None = None) -> bool:
+        return self._contains is None or bool(self._contains(x))
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        if self._project is None:
+            return super().project(x, h)
+        x = finite(x, "x")
+        return self._project(x, metric_like(h, x))
+
+    def describe(self) -> Plain:
+        return {"name": "UserSet", "lmo": getattr(self._lmo, "__qualname__", "lmo")}
+
+    def __repr__(self) -> str:
+        return f"UserSet(lmo={getattr(self._lmo, '__name__', 'lmo')})"

@@ -1,0 +1,50 @@
+"""CSFW's estimate: one stored slope per row, refreshed on a minibatch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adafw.gradients.base import GradientEstimator, draw
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import Share, as_batch_size
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class CSFW(GradientEstimator):
+    """g_t = sum_i alpha_i a_i, with alpha_i = phi_i'(<a_i, x_t>) / m refreshed for i in the batch.
+
+    Needs f_i(x) = phi_i(<a_i, x>), as in `LinearModel`, and one number per row; alpha starts at 0.
+    `batch_size` (b_t): m // 100 if None. Table 1, row CSFW (Negiar et al. 2020); Algorithm 6.
+    b_t evaluations an iteration.
+    """
+
+    batch_size: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+
+    def check(self, f: FiniteSum) -> None:
+        if not f.separable:
+            raise TypeError(
+                f"CSFW needs an objective of terms phi_i(<a_i, x>), such as LinearModel, got {f!r};"
+                " use Minibatch, SVRF, SPIDER or ORGFW instead."
+            )
+
+    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+        return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
+
+    def update(
+        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
+    ) -> tuple[Array, dict[str, Any]]:
+        # An index drawn twice counts once: added twice, g would drift from sum alpha_i a_i.
+        batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
+        alpha = state["alpha"]
+        fresh = f.slopes(x, batch) / f.n_terms
+        state["gradient"] = state["gradient"] + f.combine(fresh - alpha[batch], batch)
+        alpha[batch] = fresh
+        return state["gradient"], state
+
+    def evaluations(self, t: int, n_terms: int) -> int:
+        return int(self.batch_size(t, n_terms))

@@ -1,0 +1,34 @@
+"""SFW's estimate: the mean over a minibatch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.gradients.base import GradientEstimator, draw
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import Share, as_batch_size
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class Minibatch(GradientEstimator):
+    """g_t = (1/b_t) sum_i grad f_i(x_t) over b_t indices drawn with replacement.
+
+    `batch_size` (b_t): m // 100 if None. Table 1, row SFW (Hazan and Luo 2016).
+    """
+
+    batch_size: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+
+    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
+    ) -> tuple[Array, dict[str, Any]]:
+        batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
+        return f.gradient(x, batch), state
+
+    def evaluations(self, t: int, n_terms: int) -> int:
+        return int(self.batch_size(t, n_terms))

@@ -1,0 +1,45 @@
+"""SPIDER's estimate: the last one, moved by the difference of two minibatch gradients."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.gradients.base import GradientEstimator, draw
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import Doubling, as_batch_size
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class SPIDER(GradientEstimator):
+    """g_t = g_{t-1} + (1/b_t) sum_i (grad f_i(x_t) - grad f_i(x_{t-1})), exact at t + 1 = 2^k.
+
+    This is the published, recursive form (Yurtsever et al. 2019, Shen et al. 2019); Table 1
+    prints the snapshot's gradient in place of g_{t-1}, which is a misprint.
+    `batch_size` (b_t): 2^floor(log2(t + 1)) up to m if None. m evaluations at t + 1 = 2^k, 2 b_t
+    elsewhere.
+    """
+
+    batch_size: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Doubling()))
+
+    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
+    ) -> tuple[Array, dict[str, Any]]:
+        if _is_power_of_two(t + 1):
+            g = f.gradient(x)
+        else:
+            batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
+            g = state["gradient"] + (f.gradient(x, batch) - f.gradient(state["last_x"], batch))
+        return g, {"gradient": g, "last_x": x}
+
+    def evaluations(self, t: int, n_terms: int) -> int:
+        return n_terms if _is_power_of_two(t + 1) else 2 * int(self.batch_size(t, n_terms))
+
+
+def _is_power_of_two(n: int) -> bool:
+    return n & (n - 1) == 0

@@ -1,0 +1,32 @@
+"""AdaGrad's metric."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adafw import checks
+from adafw.metrics.base import Metric
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class AdaGrad(Metric):
+    """h_t = offset + sqrt(sum_{s <= t} g_s^2), m_t = g_t (Duchi, Hazan, Singer 2011; Algorithm 2).
+
+    `offset` (delta) > 0.
+    """
+
+    offset: float = 1e-8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offset", checks.real(self.offset, "offset", 0, above=True))
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {"sum_squares": np.zeros_like(x)}
+
+    def update(
+        self, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, Array, dict[str, Any]]:
+        state["sum_squares"] += g * g
+        return g, self.offset + np.sqrt(state["sum_squares"]), state

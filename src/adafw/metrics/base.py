@@ -1,0 +1,24 @@
+"""What a metric must know: line 3 of Template 3."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from adafw.typing import Array
+
+
+class Metric(ABC):
+    """Makes the diagonal of H_t, and the linear term of Q_t, from the estimates g_0 .. g_t.
+
+    To add one: a frozen dataclass with `init` and `update`. Its state is a dict of arrays and
+    numbers, which `update` may change in place.
+    """
+
+    @abstractmethod
+    def init(self, x: Array) -> dict[str, Any]:
+        """The state before t = 0."""
+
+    @abstractmethod
+    def update(
+        self, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, Array, dict[str, Any]]:
+        """(m_t, h_t, state): the linear term (g_t, or a momentum), the diagonal, the next state."""

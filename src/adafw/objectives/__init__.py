@@ -1,0 +1,8 @@
+"""Objectives: finite sums f = (1/m) sum_i f_i."""
+
+from adafw.objectives.base import FiniteSum, SeparableSum
+from adafw.objectives.counted import Counted
+from adafw.objectives.linear_model import LinearModel
+from adafw.objectives.user_sum import UserSum
+
+__all__ = ["Counted", "FiniteSum", "LinearModel", "SeparableSum", "UserSum"]

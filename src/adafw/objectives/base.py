@@ -1,0 +1,50 @@
+"""What an objective must know: f(x) = (1/m) sum_i f_i(x)."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.typing import Array, Batch, Plain
+
+
+class FiniteSum(ABC):
+    """f = mean of f_1 .. f_m."""
+
+    #: m, the number of terms.
+    n_terms: int
+    #: Whether f is convex; only then does value - gap bound the minimum from below.
+    convex: bool
+    #: Shape of x, or None if the objective does not know it.
+    shape: tuple[int, ...] | None = None
+    #: dtype of x.
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    #: Whether f is a SeparableSum, which CSFW asks for.
+    separable: bool = False
+
+    @abstractmethod
+    def value(self, x: Array) -> float:
+        """f(x)."""
+
+    @abstractmethod
+    def gradient(self, x: Array, batch: Batch = None) -> Array:
+        """Mean of grad f_i(x) over i in the batch, repeats counted; None means all terms."""
+
+    @abstractmethod
+    def describe(self) -> Plain:
+        """Plain numbers that tell this objective from another."""
+
+
+class SeparableSum(FiniteSum):
+    """f_i(x) = phi_i(<a_i, x>): what CSFW asks for."""
+
+    separable = True
+
+    @abstractmethod
+    def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
+        """phi_i'(<a_i, x>) for i in the batch."""
+
+    @abstractmethod
+    def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
+        """sum of weights_i a_i over the batch."""

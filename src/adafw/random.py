@@ -1,0 +1,74 @@
+"""Random generators as plain words, so that a state can hold one and be saved without pickle."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+_KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+
+
+def as_source(seed: Any) -> Any:
+    """What draws the indices: a numpy Generator made from an int, or the object as it is."""
+    if isinstance(seed, np.random.Generator) or callable(getattr(seed, "integers", None)):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise TypeError(
+            "seed must be an integer >= 0, a numpy Generator, or an object with "
+            f"integers(low, high, size), got {seed!r}."
+        )
+    return np.random.default_rng(int(seed))
+
+
+def freeze(source: Any) -> Any:
+    """A Generator as unsigned 64-bit words: its kind, then its state; others stay."""
+    if not isinstance(source, np.random.Generator):
+        return source
+    state = dict(source.bit_generator.state)
+    if state["bit_generator"] not in _KINDS:
+        return source
+    words = [_KINDS.index(state["bit_generator"])]
+    for leaf in _leaves(state):
+        # A leaf is an array of words or an integer of up to 128 bits, written as two words.
+        words += [int(w) for w in leaf] if isinstance(leaf, np.ndarray) else _split(int(leaf))
+    return np.array(words, dtype=np.uint64)
+
+
+def thaw(words: Any) -> Any:
+    """The inverse of `freeze`."""
+    if not isinstance(words, np.ndarray):
+        return words
+    left = [int(w) for w in words]
+    bits = getattr(np.random, _KINDS[left.pop(0)])()
+    bits.state = _fill(bits.state, left)
+    return np.random.Generator(bits)
+
+
+def _leaves(state: dict[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for key in sorted(state):
+        if isinstance(state[key], dict):
+            found += _leaves(state[key])
+        elif not isinstance(state[key], str):
+            found.append(state[key])
+    return found
+
+
+def _fill(template: dict[str, Any], words: list[int]) -> dict[str, Any]:
+    filled: dict[str, Any] = {}
+    for key in sorted(template):
+        old = template[key]
+        if isinstance(old, dict):
+            filled[key] = _fill(old, words)
+        elif isinstance(old, str):
+            filled[key] = old
+        elif isinstance(old, np.ndarray):
+            filled[key] = np.array([words.pop(0) for _ in old], dtype=old.dtype)
+        else:
+            filled[key] = words.pop(0) << 64 | words.pop(0)
+    return filled
+
+
+def _split(number: int) -> list[int]:
+    return [number >> 64, number & (1 << 64) - 1]

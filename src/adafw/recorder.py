@@ -1,0 +1,206 @@
+"""What is measured during a run, when, and on which clock."""
+
+import csv
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw import checks
+from adafw.arrays import dot
+from adafw.constraints.base import Constraint
+from adafw.objectives.base import FiniteSum
+from adafw.solver import State
+
+
+class Record(NamedTuple):
+    """One row of a trace: the work done so far, and value and gap measured at x_t.
+
+    `gap` is the exact Frank-Wolfe gap max_v <grad f(x_t), x_t - v>, with the full gradient;
+    `lower_bound` the best value - gap up to here (nan unless f is convex); `nonzeros` counts
+    |x_j| > 1e-15 of the set's radius; `violation` is how far x_t is outside, relative to it.
+    """
+
+    iteration: int
+    epoch: float
+    gradient_evaluations: int
+    lmo_calls: int
+    projections: int
+    cpu_seconds: float
+    wall_seconds: float
+    value: float
+    gap: float
+    lower_bound: float
+    nonzeros: int
+    violation: float
+
+
+_COUNTS = ("iteration", "gradient_evaluations", "lmo_calls", "projections", "nonzeros")
+
+
+def as_record(row: tuple[float, ...]) -> Record:
+    """A record from a row of numbers, counts being integers again."""
+    named = dict(zip(Record._fields, row, strict=True))
+    return Record(**{k: int(v) if k in _COUNTS else float(v) for k, v in named.items()})  # type: ignore[arg-type]
+
+
+class Trace:
+    """The records of a run, as rows (iterate, index) and as columns (`trace["gap"]`)."""
+
+    columns = Record._fields
+
+    def __init__(self, rows: list[tuple[float, ...]]) -> None:
+        self._records = [as_record(row) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __getitem__(self, key: str | int) -> Any:
+        """A column by name, or a record by number."""
+        if isinstance(key, str):
+            if key not in self.columns:
+                raise KeyError(f"{key!r} is no column of a trace; there are {self.columns}.")
+            return self.column(key)
+        return self._records[key]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column as an array."""
+        kind = np.int64 if name in _COUNTS else np.float64
+        return np.array([getattr(record, name) for record in self._records], dtype=kind)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with these columns."""
+        import pandas
+
+        return pandas.DataFrame({name: self.column(name) for name in self.columns})
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace as a CSV file whose numbers read back to the same bits."""
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows(self._records)
+
+    def plot(self, ax: Any = None, x: str = "cpu_seconds", y: str = "gap", **style: Any) -> Any:
+        """Draws column y against column x on a matplotlib axis, y on a logarithmic scale."""
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        ax.plot(self[x], self[y], **style)
+        ax.set(xlabel=x.replace("_", " "), ylabel=y.replace("_", " "), yscale="log")
+        return ax
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} records, columns {', '.join(self.columns)})"
+
+
+class Clock:
+    """CPU and wall seconds of the algorithm alone: it runs inside `with clock:` only."""
+
+    def __init__(self, cpu: float = 0.0, wall: float = 0.0) -> None:
+        self.cpu, self.wall = cpu, wall
+
+    def __enter__(self) -> "Clock":
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.cpu += time.process_time() - self._cpu
+        self.wall += time.perf_counter() - self._wall
+
+
+@dataclass(frozen=True)
+class Every:
+    """Record whenever so many seconds of the paused clock have passed."""
+
+    seconds: float
+
+
+def every(seconds: float) -> Every:
+    """For `minimize(record_every=...)`: a record every so many seconds, and the last iterate."""
+    return Every(checks.real(seconds, "seconds", 0, above=True))
+
+
+class Recorder:
+    """Decides when to measure, measures, and appends the record to the state."""
+
+    def __init__(self, f: FiniteSum, constraint: Constraint, every: int | Every | None) -> None:
+        self.f, self.constraint = f, constraint
+        if not (every is None or isinstance(every, Every)):
+            every = checks.integer(every, "record_every", 1)
+        self.every = every
+
+    def iterations_left(self, s: State) -> float:
+        """Iterations to the next record after s.t; inf if that is a matter of time."""
+        if isinstance(self.every, Every):
+            return math.inf
+        if self.every is not None:
+            return self.every - s.t % self.every
+        return next_geometric(s.t) - s.t
+
+    def seconds_left(self, s: State) -> float:
+        """Seconds to the next record; inf if that is a matter of iterations."""
+        if not isinstance(self.every, Every):
+            return math.inf
+        last = as_record(s.records[-1]).wall_seconds if s.records else 0.0
+        return self.every.seconds - (s.wall_seconds - last)
+
+    def due(self, s: State) -> bool:
+        """Whether the state the run is in now is one to record, and has not been yet."""
+        if s.records and s.records[-1][0] == s.t:
+            return False
+        if s.t == 0:
+            return True
+        if isinstance(self.every, Every):
+            return self.seconds_left(s) <= 0
+        if self.every is not None:
+            return s.t % self.every == 0
+        return next_geometric(s.t - 1) == s.t
+
+    def measure(self, s: State) -> Record:
+        """Value, exact gap and all counts at s.x, appended to the trace; counts no work."""
+        value = self.f.value(s.x)
+        g = self.f.gradient(s.x)
+        gap = math.nan
+        if np.isfinite(value) and np.isfinite(g).all():
+            # Rounding can push the gap of an optimal x below zero, where no gap can be.
+            gap = max(0.0, float(dot(g, s.x - self.constraint.lmo(g))))
+        bound = math.nan
+        if self.f.convex:
+            before = as_record(s.records[-1]).lower_bound if s.records else -math.inf
+            bound = float(np.fmax(before, value - gap))
+        record = Record(
+            iteration=s.t,
+            epoch=s.gradient_evaluations / self.f.n_terms,
+            gradient_evaluations=s.gradient_evaluations,
+            lmo_calls=s.lmo_calls,
+            projections=s.projections,
+            cpu_seconds=s.cpu_seconds,
+            wall_seconds=s.wall_seconds,
+            value=value,
+            gap=gap,
+            lower_bound=bound,
+            nonzeros=int(np.count_nonzero(np.abs(s.x) > 1e-15 * self.constraint.scale)),
+            violation=self.constraint.violation(s.x),
+        )
+        s.records.append(tuple(record))
+        return record
+
+
+def next_geometric(t: int) -> int:
+    """The smallest ceil(1.2^j) above t."""
+    if t < 1:
+        return 1
+    j = max(0, math.floor(math.log(t) / math.log(1.2)) - 1)
+    while (n := math.ceil(1.2**j)) <= t:
+        j += 1
+    return n

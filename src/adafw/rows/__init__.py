@@ -1,0 +1,59 @@
+"""The only place that knows dense from sparse data."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from adafw.rows.base import Rows
+from adafw.rows.csr import CSRRows
+from adafw.rows.dense import DenseRows
+
+__all__ = ["CSRRows", "DenseRows", "Rows", "as_rows"]
+
+
+def as_rows(A: Any) -> Rows:
+    """A as rows of float32 or float64: what fits is kept, anything else is converted once.
+
+    The caller's matrix is never changed: a CSR matrix with repeated or unsorted columns is
+    copied first.
+    """
+    if isinstance(A, Rows):
+        return A
+    if sparse.issparse(A):
+        matrix = A.tocsr()
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float64)
+        _check_shape(matrix.shape)
+        _check_finite(matrix.data)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy() if matrix is A else matrix
+            matrix.sum_duplicates()
+        return CSRRows(matrix)
+    array = np.asarray(A)
+    if array.dtype not in (np.float32, np.float64):
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"A must be a numeric array or a scipy sparse matrix, got {type(A).__name__}."
+            ) from None
+    _check_shape(array.shape)
+    _check_finite(array)
+    return DenseRows(array)
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"A must have two dimensions (rows are samples), got shape {shape}.")
+    if min(shape) < 1:
+        raise ValueError(f"A must have at least one row and one column, got shape {shape}.")
+
+
+def _check_finite(values: Any) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.sum(
+            values, dtype=np.float64
+        )  # one fast pass; the entries only if it is not finite
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise ValueError("A must be finite, got NaN or infinity; impute or drop those rows first.")

@@ -1,0 +1,34 @@
+"""The rows a_1 .. a_m of a data matrix, whatever it is stored as."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.typing import Batch, Plain
+
+Vector = NDArray[np.floating[Any]]
+
+
+class Rows(ABC):
+    """The matrix A, asked for products with a batch of its rows."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def dot(self, x: Vector, batch: Batch = None) -> Vector:
+        """<a_i, x> for i in the batch; None means all rows."""
+
+    @abstractmethod
+    def combine(self, weights: Vector, batch: Batch = None) -> Vector:
+        """sum of weights_i a_i over the batch; None means all rows."""
+
+    @abstractmethod
+    def squared_norms(self) -> Vector:
+        """||a_i||_2^2 of every row."""
+
+    @abstractmethod
+    def describe(self) -> Plain:
+        """What tells this data from other data."""

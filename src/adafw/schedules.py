@@ -1,0 +1,138 @@
+"""Functions of the iteration t: learning rates, step sizes, bounds and batch sizes.
+
+Wherever the paper has a subscript t, a number, one of these or any function of t is accepted.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from adafw import checks
+from adafw.typing import ScheduleLike
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """t -> numerator / (t + shift), Frank-Wolfe's step size: 2 / (t + 2) if left alone."""
+
+    numerator: float = 2.0
+    shift: float = 2.0
+
+    def __call__(self, t: int) -> float:
+        return self.numerator / (t + self.shift)
+
+
+@dataclass(frozen=True)
+class Power:
+    """t -> factor * (t + 1) ** exponent."""
+
+    factor: float
+    exponent: float
+
+    def __call__(self, t: int) -> float:
+        return float(self.factor * (t + 1) ** self.exponent)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A number or a function of t whose values are held to a range, each time it is asked.
+
+    A number is checked when the schedule is made, a function at every t it is called with.
+    """
+
+    rule: float | Callable[[int], float]
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    infinite: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.rule):
+            object.__setattr__(self, "rule", self._checked(self.rule, self.name))
+
+    def __call__(self, t: int) -> float:
+        if isinstance(self.rule, float):
+            return self.rule
+        return self._checked(self.rule(t), f"{self.name} at t = {t}")
+
+    def _checked(self, value: Any, name: str) -> float:
+        return checks.real(
+            value, name, self.low, self.high, above=self.above, infinite=self.infinite
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.rule:g}" if isinstance(self.rule, float) else _label(self.rule)
+
+
+def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.inf,
+                *, above: bool = False, infinite: bool = False) -> Schedule:  # fmt: skip
+    """`value` as a schedule with a checked range, one that has another range already included."""
+    rule = value.rule if isinstance(value, Schedule) else value
+    return Schedule(rule, name, low, high, above, infinite)
+
+
+@dataclass(frozen=True)
+class Share:
+    """b_t = max(1, m // parts): the paper's constant batch sizes, a hundredth of the data."""
+
+    parts: int = 100
+
+    def __call__(self, t: int, n_terms: int) -> int:
+        return max(1, n_terms // self.parts)
+
+
+@dataclass(frozen=True)
+class QuadraticGrowth:
+    """b_t = min(m, max(1, ceil(t^2 / sqrt(m)))): SFW and AdaSFW (section 4.1)."""
+
+    def __call__(self, t: int, n_terms: int) -> int:
+        return min(n_terms, max(1, math.ceil(t * t / math.sqrt(n_terms))))
+
+
+@dataclass(frozen=True)
+class LinearGrowth:
+    """b_t = min(max(1, m // 10), max(1, t)): SVRF and AdaSVRF (section 4.1)."""
+
+    def __call__(self, t: int, n_terms: int) -> int:
+        return min(max(1, n_terms // 10), max(1, t))
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """b_t = min(m, 2^floor(log2(t + 1))): SPIDER-FW (section 4.1)."""
+
+    def __call__(self, t: int, n_terms: int) -> int:
+        return min(n_terms, 1 << ((t + 1).bit_length() - 1))
+
+
+@dataclass(frozen=True)
+class GivenBatch:
+    """A user's b_t, rounded up; more than m is allowed, as indices are drawn with replacement."""
+
+    rule: Schedule
+
+    def __call__(self, t: int, n_terms: int) -> int:
+        return math.ceil(self.rule(t))
+
+    def __repr__(self) -> str:
+        return repr(self.rule)
+
+
+#: (t, m) -> b_t, an integer >= 1.
+BatchSize = Callable[[int, int], int]
+_RULES = (Share, QuadraticGrowth, LinearGrowth, Doubling, GivenBatch)
+
+
+def as_batch_size(value: ScheduleLike | BatchSize | None, default: BatchSize) -> BatchSize:
+    """A batch-size rule: `default` for None, a number or a function of t rounded up."""
+    if value is None:
+        return default
+    if isinstance(value, _RULES):
+        return value
+    return GivenBatch(as_schedule(value, "batch_size", 0, above=True))  # type: ignore[arg-type]
+
+
+def _label(rule: Any) -> str:
+    return repr(rule) if isinstance(rule, OpenLoop | Power) else getattr(rule, "__name__", "f(t)")

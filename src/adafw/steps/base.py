@@ -1,0 +1,36 @@
+"""What a step must know: how x_{t+1} follows from x_t and the estimate g_t."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from adafw.constraints.base import Constraint
+from adafw.gradients.base import GradientEstimator
+from adafw.objectives.base import FiniteSum
+from adafw.typing import Array
+
+
+class Step(ABC):
+    """Moves x inside the set.
+
+    Its state is a dict of arrays and numbers, which `update` may change in place; x and g are
+    only read, and a new x is returned.
+    """
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        """Refuses a problem that lacks what the step needs, before any work."""
+
+    @abstractmethod
+    def init(self, x: Array) -> dict[str, Any]:
+        """The state before t = 0."""
+
+    @abstractmethod
+    def update(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        """(x_{t+1}, state)."""
+
+    @property
+    @abstractmethod
+    def most_lmo_calls(self) -> int:
+        """LMO calls of one iteration at most; a limit on LMO calls is kept by this number."""

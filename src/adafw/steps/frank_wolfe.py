@@ -1,0 +1,36 @@
+"""Template 1: a step towards the vertex that the LMO returns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.constraints.base import Constraint
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import OpenLoop, as_schedule
+from adafw.steps.base import Step
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class FrankWolfeStep(Step):
+    """v = lmo(g), x <- x + gamma_t (v - x). `step_size` (gamma_t in [0, 1]): 2 / (t + 2)."""
+
+    step_size: Any = OpenLoop()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step_size", as_schedule(self.step_size, "step_size", 0, 1))
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        v = constraint.lmo(g)  # line 3
+        if not g.any():  # every point minimises <0, v>: there is nothing to move for
+            return x, state
+        return x + self.step_size(t) * (v - x), state  # line 4
+
+    @property
+    def most_lmo_calls(self) -> int:
+        return 1

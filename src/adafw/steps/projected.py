@@ -1,0 +1,52 @@
+"""Adaptive gradients with the projection itself: Algorithm 2 and its kin."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.constraints.base import Constraint
+from adafw.gradients.base import GradientEstimator
+from adafw.metrics import AdaGrad, Metric
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import as_schedule
+from adafw.steps.base import Step
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class ProjectedStep(Step):
+    """x <- the point of C nearest to x - eta_t m_t / h_t in the norm of H_t (Algorithm 2, line 4).
+
+    `learning_rate` (eta_t > 0), `metric` (H_t and m_t).
+    """
+
+    learning_rate: Any
+    metric: Metric = AdaGrad()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, Metric):
+            raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
+        eta = as_schedule(self.learning_rate, "learning_rate", 0, above=True)
+        object.__setattr__(self, "learning_rate", eta)
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        if constraint.projection != "metric":
+            raise TypeError(
+                f"a projected step needs a set with a projection in a diagonal metric, which "
+                f"{constraint!r} has not; use AdaptiveStep, which needs none."
+            )
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return self.metric.init(x)
+
+    def update(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        m, h, state = self.metric.update(g, t, state)
+        if not m.any():  # nothing to move for, and projecting x again would only round it
+            return x, state
+        return constraint.project(x - self.learning_rate(t) * m / h, h), state
+
+    @property
+    def most_lmo_calls(self) -> int:
+        return 0
