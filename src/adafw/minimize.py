@@ -1,5 +1,6 @@
 """minimize: check once, run, record, stop, and say why."""
 
+import inspect
 import json
 import math
 import signal
@@ -15,7 +16,7 @@ from adafw import checks, solver
 from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
-from adafw.progress import Progress, share_done
+from adafw.progress import Progress
 from adafw.random import as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, Trace
 from adafw.solver import Diverged, State
@@ -170,6 +171,8 @@ def _iterate(
                 return "converged"
             if any(stopped):
                 return status or "callback"
+            if interrupts.seen:
+                return "interrupted"
         if status:
             return status
         look = min(_LOOK, limits.seconds_left(s) / 2, recorder.seconds_left(s))
@@ -189,7 +192,7 @@ def _iterate(
             interrupts.seen = True
         s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
         seconds_per_iteration = (clock.wall - wall) / max(1, s.t - before) + 1e-9
-        bar.update(s, f.n_terms, share_done(limits.used(s, f.n_terms)))
+        bar.update(s, f.n_terms, limits.share(s, f.n_terms))
 
 
 def _diverged(f: FiniteSum, s: State, finite_x: Array, recorder: Recorder) -> str:
@@ -236,6 +239,11 @@ class _Limits:
             if used >= allowed:
                 return name
         return ""
+
+    def share(self, s: State, n_terms: int) -> float | None:
+        """The largest used / allowed, None if no limit is finite and positive."""
+        used = self.used(s, n_terms).values()
+        return max((part / whole for part, whole in used if 0 < whole < math.inf), default=None)
 
     def iterations_left(self, s: State, algorithm: Algorithm, n_terms: int, at_most: float) -> int:
         """Iterations that can be done without testing the counted limits in between, >= 1."""
@@ -309,8 +317,8 @@ def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
         (algorithm, Algorithm, "algorithm", "an algorithm such as adafw.CSFW()"),
     ):
         if not isinstance(thing, kind):
-            call = " (call it first)" if callable(thing) else ""
-            raise TypeError(f"{name} must be {hint}, got {thing!r}{call}.")
+            got = f"the function {thing.__name__}" if inspect.isroutine(thing) else repr(thing)
+            raise TypeError(f"{name} must be {hint}, got {got}.")
     algorithm.check(f, constraint)
 
 

@@ -1,6 +1,5 @@
-"""A live line about a run, where a terminal is."""
+"""A live line about a run."""
 
-import math
 import os
 import sys
 import time
@@ -11,65 +10,63 @@ from adafw.solver import State
 
 
 class Progress:
-    """One line on standard error: how far, how fast, and the last exact gap.
+    """How far, how fast, and the last exact gap, on standard error.
 
-    Shown if `show` is True, or if it is None and standard error is a terminal and the run takes
-    more than a second; `ADAFW_PROGRESS=0` in the environment silences the latter. The line is
-    wiped at the end. Drawing happens while the run's clock stands still.
+    Shown if `show` is True, or if it is None, standard error is a terminal and the run takes more
+    than a second (`ADAFW_PROGRESS=0` in the environment silences the latter). On a terminal it is
+    one line, wiped at the end; in a log file a line now and then, at growing intervals. It is
+    drawn while the run's clock stands still.
     """
 
     def __init__(self, label: str, show: bool | None) -> None:
-        automatic = sys.stderr.isatty() and os.environ.get("ADAFW_PROGRESS", "1") != "0"
+        self.terminal = sys.stderr.isatty()
+        automatic = self.terminal and os.environ.get("ADAFW_PROGRESS", "1") != "0"
         self.show = automatic if show is None else show
-        self.delay = 1.0 if show is None else 0.0
         self.label = label
-        self.began = self.drawn = time.perf_counter()
+        self.began = time.perf_counter()
+        self.next = self.began + (1.0 if show is None else 0.1)
         self.bar: Any = None
         self.record: Record | None = None
 
     def update(self, s: State, n_terms: int, done: float | None) -> None:
-        """Redraws at most ten times a second; `done` is the share of the nearest limit used up."""
+        """Draws if it is time to; `done` is the share of the nearest limit used up."""
         now = time.perf_counter()
-        if not self.show or now - self.began < self.delay or now - self.drawn < 0.1:
+        if not self.show or now < self.next:
             return
-        self.drawn = now
-        if self.bar is None:
-            self._open()
         epochs = s.gradient_evaluations / n_terms
-        rate = epochs / s.wall_seconds if s.wall_seconds > 0 else 0.0
-        self.bar.update(
-            self.task,
-            completed=0.0 if done is None else min(1.0, done),
-            total=None if done is None else 1.0,
-            gap=f"{self.record.gap:.2e}" if self.record else "-",
-            value=f"{self.record.value:.6g}" if self.record else "-",
-            speed=f"{epochs:.1f} epochs, {rate:.3g}/s",
-        )
-        self.bar.refresh()
+        speed = epochs / s.wall_seconds if s.wall_seconds > 0 else 0.0
+        text = f"{epochs:.1f} epochs, {speed:.3g}/s"
+        if self.record is not None:
+            text = f"gap {self.record.gap:.2e}  f {self.record.value:.6g}  {text}"
+        if self.terminal:
+            self.next = now + 0.1
+            self._draw(text, done)
+        else:
+            self.next = now + max(1.0, now - self.began)
+            share = "" if done is None else f"{min(1.0, done):4.0%}  "
+            sys.stderr.write(f"{self.label}  {share}{text}\n")
 
-    def _open(self) -> None:
+    def _draw(self, text: str, done: float | None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(24),
-            TextColumn("gap {task.fields[gap]}  f {task.fields[value]}  {task.fields[speed]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            auto_refresh=False,
-        )
-        self.task = self.bar.add_task(self.label, total=None, gap="-", value="-", speed="")
-        self.bar.start()
+        if self.bar is None:
+            columns = TextColumn("{task.description}"), BarColumn(24)
+            self.bar = Progress(
+                *columns,
+                TextColumn("{task.fields[text]}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                auto_refresh=False,
+            )
+            self.task = self.bar.add_task(self.label, total=None, text="")
+            self.bar.start()
+        total, completed = (None, 0.0) if done is None else (1.0, min(1.0, done))
+        self.bar.update(self.task, total=total, completed=completed, text=text)
+        self.bar.refresh()
 
     def close(self) -> None:
         """Wipes the line."""
         if self.bar is not None:
             self.bar.stop()
-
-
-def share_done(limits: dict[str, tuple[float, float]]) -> float | None:
-    """The largest used / allowed over the limits given, None if there are none."""
-    shares = [used / allowed for used, allowed in limits.values() if 0 < allowed < math.inf]
-    return max(shares, default=None)

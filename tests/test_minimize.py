@@ -1,0 +1,388 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.solver import State
+
+CLIPPED = adafw.metrics.Clipped(adafw.metrics.AMSGrad(), 1e-3, lambda t: 1 + 1 / (t + 1))
+ALGORITHMS = [
+    adafw.FW(), adafw.SFW(), adafw.SVRF(), adafw.SPIDERFW(), adafw.ORGFW(), adafw.CSFW(),
+    adafw.AdaFW(0.1), adafw.AdaSFW(0.1), adafw.AdaSVRF(0.1), adafw.AdaSPIDERFW(0.1),
+    adafw.AdaORGFW(0.1), adafw.AdaCSFW(0.1), adafw.AdamSFW(0.01), adafw.AdaGrad(0.1),
+    adafw.AMSGrad(0.01), adafw.AdaGrad(0.1, gradient=adafw.gradients.SVRF()),
+    adafw.Algorithm(adafw.gradients.CSFW(), adafw.steps.AdaptiveStep(0.1, metric=CLIPPED)),
+]  # fmt: skip
+BALL = adafw.L1Ball(2.0)
+
+
+def same_bits(a: State, b: State) -> bool:
+    """All that decides the future of a run is equal; clocks and records may differ."""
+    one, two = a.to_arrays(), b.to_arrays()
+    keys = {k for k in one if not k.endswith("seconds") and k != "records"}
+    assert keys <= set(two)
+    return all(one[k].tobytes() == two[k].tobytes() for k in keys)
+
+
+# Stop and go on -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
+def test_resume_is_bit_exact(algorithm, logistic, tmp_path):
+    whole = adafw.minimize(logistic, BALL, algorithm, seed=7, max_iterations=60, record_every=13)
+    half = adafw.minimize(logistic, BALL, algorithm, seed=7, max_iterations=30)
+    half.state.save(tmp_path / "state.npz")
+    loaded = State.load(tmp_path / "state.npz")
+    for state in (half.state, loaded):
+        before = state.copy()
+        rest = adafw.minimize(logistic, BALL, algorithm, state=state, max_iterations=60)
+        assert same_bits(rest.state, whole.state)
+        assert same_bits(state, before), "the state that was given must not change"
+        assert rest.value == whole.value
+        assert rest.gap == whole.gap
+        assert rest.trace[-1].gradient_evaluations == whole.trace[-1].gradient_evaluations
+        assert rest.trace[-1].lmo_calls == whole.trace[-1].lmo_calls
+        assert rest.trace[0].iteration == 0, "the trace of the first part is kept"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
+def test_recording_and_stopping_change_no_bit(algorithm, logistic):
+    rare = adafw.minimize(logistic, BALL, algorithm, max_iterations=40, record_every=1000)
+    often = adafw.minimize(logistic, BALL, algorithm, max_iterations=40, record_every=1)
+    assert same_bits(rare.state, often.state)
+    state = None
+    for t in (1, 2, 5, 17, 39, 40):
+        first = {"state": state} if state else {}
+        state = adafw.minimize(logistic, BALL, algorithm, max_iterations=t, **first).state
+    assert same_bits(rare.state, state)
+
+
+def test_same_seed_same_result_other_seed_other_result(logistic):
+    a, b, c = (
+        adafw.minimize(logistic, BALL, adafw.CSFW(), seed=s, max_iterations=50).x for s in (1, 1, 2)
+    )
+    assert np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_default_seed_is_zero(logistic):
+    a = adafw.minimize(logistic, BALL, adafw.CSFW(), max_iterations=50).x
+    b = adafw.minimize(logistic, BALL, adafw.CSFW(), max_iterations=50, seed=0).x
+    c = adafw.minimize(
+        logistic, BALL, adafw.CSFW(), max_iterations=50, seed=np.random.default_rng(0)
+    ).x
+    assert np.array_equal(a, b)
+    assert np.array_equal(a, c)
+
+
+def test_a_generator_is_drawn_from_and_the_state_keeps_its_own(logistic):
+    rng = np.random.default_rng(4)
+    first = adafw.minimize(logistic, BALL, adafw.SFW(batch_size=3), seed=rng, max_iterations=10)
+    reference = np.random.default_rng(4)
+    for _ in range(10):
+        reference.integers(0, 60, size=3)
+    assert rng.random() == reference.random()
+    words = first.state.rng.copy()
+    rng.random(100)
+    assert np.array_equal(first.state.rng, words)
+    assert words.dtype == np.uint64
+
+
+def test_resume_refuses_another_problem(logistic, sparse_logistic, regression):
+    r = adafw.minimize(logistic, BALL, adafw.CSFW(), max_iterations=3)
+    A, _ = regression
+    other_y = adafw.LinearModel(A, np.ones(60), adafw.losses.Logistic())
+    go = dict(state=r.state, max_iterations=6)
+    with pytest.raises(ValueError, match="another objective"):
+        adafw.minimize(sparse_logistic, BALL, adafw.CSFW(), **go)
+    with pytest.raises(ValueError, match="another objective"):
+        adafw.minimize(other_y, BALL, adafw.CSFW(), **go)
+    with pytest.raises(ValueError, match="another set"):
+        adafw.minimize(logistic, adafw.L1Ball(2.1), adafw.CSFW(), **go)
+    with pytest.raises(ValueError, match="another algorithm"):
+        adafw.minimize(logistic, BALL, adafw.CSFW(step_size=lambda t: 1 / (t + 1)), **go)
+    with pytest.raises(ValueError, match="x0 must be left out"):
+        adafw.minimize(logistic, BALL, adafw.CSFW(), x0=np.zeros(12), **go)
+    with pytest.raises(ValueError, match="seed must be left out"):
+        adafw.minimize(logistic, BALL, adafw.CSFW(), seed=0, **go)
+    with pytest.raises(TypeError, match="state must be"):
+        adafw.minimize(logistic, BALL, adafw.CSFW(), state=r, max_iterations=6)
+
+
+# Limits and counts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "evaluations"),
+    [
+        (adafw.FW(), [60] * 6),
+        (adafw.SFW(), [1, 1, 1, 2, 3, 4]),
+        (adafw.SFW(batch_size=lambda t: t + 0.5), [1, 2, 3, 4, 5, 6]),
+        (adafw.CSFW(batch_size=90), [90] * 6),
+        (adafw.SVRF(), [60, 2, 4, 6, 8, 10]),
+        (adafw.SPIDERFW(), [60, 60, 4, 60, 8, 8]),
+        (adafw.ORGFW(batch_size=7), [7] + [14] * 5),
+        (adafw.AdaGrad(0.1), [1] * 6),
+    ],
+    ids=lambda a: getattr(a, "name", ""),
+)
+def test_work_is_counted_as_the_textbook_does(algorithm, evaluations, logistic):
+    r = adafw.minimize(logistic, BALL, algorithm, max_iterations=6, record_every=1)
+    assert np.diff(r.trace["gradient_evaluations"]).tolist() == evaluations
+    assert np.allclose(r.trace["epoch"], np.cumsum([0, *evaluations]) / 60)
+
+
+def test_lmo_calls_and_projections_are_counted(logistic):
+    def counts(algorithm):
+        last = adafw.minimize(logistic, BALL, algorithm, max_iterations=6).trace[-1]
+        return last.lmo_calls, last.projections
+
+    assert counts(adafw.FW()) == (6, 0)
+    assert counts(adafw.AdaCSFW(0.1, inner_steps=7)) == (42, 0)
+    assert counts(adafw.AdaGrad(0.1)) == (0, 6)
+
+
+def test_limits_stop_before_the_iteration_that_would_start_beyond_them(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.CSFW(batch_size=50), max_epochs=2)
+    assert (r.status, r.trace[-1].iteration) == ("max_epochs", 3)  # 50, 100, 150 of 120
+    r = adafw.minimize(logistic, BALL, adafw.AdaFW(0.1), max_lmo_calls=12)
+    assert (r.status, r.trace[-1].lmo_calls) == ("max_lmo_calls", 15)
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=0)
+    assert (r.status, len(r.trace)) == ("max_iterations", 1)
+    r = adafw.minimize(logistic, BALL, adafw.FW())
+    assert (r.status, r.trace[-1].epoch) == ("max_epochs", 100)
+
+
+def test_time_limits_use_the_clock_of_the_algorithm(logistic):
+    def slow(state, record):
+        time.sleep(0.02)
+
+    r = adafw.minimize(
+        logistic, BALL, adafw.FW(), max_seconds=0.05, record_every=1, callbacks=[slow]
+    )
+    assert r.status == "max_seconds"
+    assert r.trace[-1].wall_seconds >= 0.05
+    assert len(r.trace) > 20, "the callbacks slept much longer than the limit allows"
+    r = adafw.minimize(logistic, BALL, adafw.CSFW(), max_cpu_seconds=0.05)
+    assert r.status == "max_cpu_seconds"
+
+
+def test_gap_tolerance_is_tested_at_records(logistic):
+    r = adafw.minimize(logistic, adafw.L2Ball(1.0), adafw.FW(), gap_tolerance=1e-3, max_epochs=1000)
+    assert r.status == "converged"
+    assert r.gap <= 1e-3
+    assert (r.trace["gap"][:-1] > 1e-3).all()
+    at_once = adafw.minimize(logistic, BALL, adafw.FW(), gap_tolerance=1e9)
+    assert (at_once.status, at_once.trace[-1].iteration) == ("converged", 0)
+
+
+# What is reported ---------------------------------------------------------------------------------
+
+
+def test_value_and_gap_are_those_of_the_returned_x(regression):
+    A, y = regression
+    w = np.random.default_rng(0).uniform(0, 2, 60)
+    f = adafw.LinearModel(A, y, adafw.losses.Squared(), sample_weight=w)
+    r = adafw.minimize(f, BALL, adafw.CSFW(), max_epochs=7)
+    residual = A @ r.x - y
+    g = 2 * (w * residual) @ A / w.sum()
+    assert r.value == pytest.approx((w * residual**2).sum() / w.sum(), rel=1e-12)
+    assert r.gap == pytest.approx(g @ r.x + 2.0 * np.abs(g).max(), rel=1e-12)
+    assert r.best.gap == r.trace["gap"].min()
+    assert r.lower_bound == (r.trace["value"] - r.trace["gap"]).max()
+
+
+def test_default_records_grow_geometrically(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=50)
+    expected = sorted({0, 50} | {t for j in range(30) if (t := int(np.ceil(1.2**j))) < 50})
+    assert r.trace["iteration"].tolist() == expected
+
+
+def test_records_by_number_and_by_time(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=10, record_every=4)
+    assert r.trace["iteration"].tolist() == [0, 4, 8, 10]
+    r = adafw.minimize(
+        logistic, BALL, adafw.CSFW(), max_seconds=0.2, record_every=adafw.every(seconds=0.04)
+    )
+    assert 3 <= len(r.trace) <= 6
+    assert (np.diff(r.trace["wall_seconds"])[:-1] >= 0.04).all()
+
+
+def test_callbacks_see_every_record_and_can_stop(logistic):
+    seen = []
+
+    def watch(state, record):
+        assert state.t == record.iteration
+        seen.append(record)
+
+    r = adafw.minimize(
+        logistic, BALL, adafw.FW(), max_iterations=30, callbacks=[watch, lambda s, r: s.t >= 9]
+    )
+    assert r.status == "callback"
+    assert seen == list(r.trace)
+    assert r.trace[-1].iteration == 9
+
+
+def test_nonconvex_objectives_get_no_lower_bound():
+    f = adafw.UserSum(3, lambda x: float(np.cos(x).sum()), lambda x, batch: -np.sin(x))
+    r = adafw.minimize(f, adafw.LInfBall(4.0), adafw.FW(), x0=np.ones(2), max_iterations=50)
+    assert np.isnan(r.lower_bound)
+    assert np.isnan(r.trace["lower_bound"]).all()
+    assert r.value == pytest.approx(-2, abs=0.05)
+
+
+def test_float32_stays_float32(regression):
+    A, y = regression
+    f = adafw.LinearModel(A.astype(np.float32), y, adafw.losses.Squared())
+    for algorithm in ALGORITHMS:
+        r = adafw.minimize(f, BALL, algorithm, max_iterations=20)
+        assert r.x.dtype == np.float32
+        assert r.trace[-1].violation <= 1e-5
+
+
+def test_result_prints_as_a_table(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.CSFW(), max_epochs=3)
+    text = str(r)
+    assert text.splitlines()[0] == (
+        "CSFW on LinearModel(60 x 12 dense, Logistic) over L1Ball(radius=2.0)"
+    )
+    assert f"{r.gap:.4e}" in text
+    assert "max_epochs: 3 of 3 used" in text
+
+
+# Ends that are no end -----------------------------------------------------------------------------
+
+
+def test_a_value_that_overflows_ends_the_run_as_diverged():
+    def gradient(x, batch):
+        return np.where(x > 0.5, np.nan, -1.0) * np.ones_like(x)
+
+    def value(x):
+        return np.inf if x[0] > 0.5 else -x[0]
+
+    f = adafw.UserSum(5, value, gradient)
+    step_size = 0.2
+    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(step_size), x0=np.zeros(1), max_iterations=50)
+    assert r.status == "diverged"
+    assert r.x[0] <= 0.5
+    assert np.isfinite(r.value)
+    assert "last finite iterate" in r.message
+
+
+def test_control_c_returns_what_there_is_and_can_go_on(logistic):
+    def press(state, record):
+        if state.t == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    r = adafw.minimize(
+        logistic, BALL, adafw.CSFW(), max_iterations=40, record_every=1, callbacks=[press]
+    )
+    assert r.status == "interrupted"
+    assert r.trace[-1].iteration == 7
+    rest = adafw.minimize(logistic, BALL, adafw.CSFW(), state=r.state, max_iterations=40)
+    whole = adafw.minimize(logistic, BALL, adafw.CSFW(), max_iterations=40)
+    assert same_bits(rest.state, whole.state)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_raised_inside_an_iteration_is_told_from_a_clean_one():
+    calls = []
+
+    def gradient(x, batch):
+        calls.append(batch)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return 2 * x - 1
+
+    f = adafw.UserSum(5, lambda x: float(((x - 0.5) ** 2).sum()), gradient, convex=True)
+    ball = adafw.L2Ball(1.0)
+    r = adafw.minimize(f, ball, adafw.SFW(batch_size=1), x0=np.zeros(3), record_every=100)
+    assert r.status == "interrupted"
+    assert np.isfinite(r.gap)
+    with pytest.raises(ValueError, match="middle of an iteration"):
+        adafw.minimize(f, ball, adafw.SFW(batch_size=1), state=r.state)
+
+
+def test_runs_in_threads(logistic):
+    results = []
+    worker = threading.Thread(
+        target=lambda: results.append(adafw.minimize(logistic, BALL, adafw.FW(), max_epochs=2))
+    )
+    worker.start()
+    worker.join()
+    assert results[0].status == "max_epochs"
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+GOOD = dict(max_iterations=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(x0=np.full(12, 1.0)), "x0 must lie in L1Ball"),
+        (dict(x0=np.zeros(11)), r"x0 must have shape \(12,\), got \(11,\)"),
+        (dict(x0=np.full(12, np.nan)), "x0 must be finite"),
+        (dict(x0="zero"), "x0 must be an array of numbers"),
+        (dict(seed="x"), "seed must be an integer"),
+        (dict(seed=-1), "seed must be an integer"),
+        (dict(max_epochs=-1), "max_epochs must be a number"),
+        (dict(max_seconds=np.nan), "max_seconds must be a number"),
+        (dict(max_iterations="3"), "max_iterations must be a number"),
+        (dict(gap_tolerance=-1e-9), "gap_tolerance must be a number"),
+        (dict(record_every=0), "record_every must be an integer >= 1"),
+        (dict(callbacks=[3]), "callbacks must be functions"),
+    ],
+)
+def test_bad_arguments_are_refused(wrong, message, logistic):
+    with pytest.raises((ValueError, TypeError), match=message):
+        adafw.minimize(logistic, BALL, adafw.CSFW(), **{**GOOD, **wrong})
+
+
+def test_bad_parts_are_refused(logistic):
+    with pytest.raises(TypeError, match=r"such as adafw.CSFW\(\), got the function CSFW"):
+        adafw.minimize(logistic, BALL, adafw.CSFW)
+    with pytest.raises(TypeError, match="constraint must be a set"):
+        adafw.minimize(logistic, 3.0, adafw.CSFW())
+    with pytest.raises(TypeError, match="f must be an objective"):
+        adafw.minimize(lambda x: x, BALL, adafw.CSFW())
+    user = adafw.UserSum(3, lambda x: 0.0, lambda x, batch: x)
+    with pytest.raises(TypeError, match="CSFW needs an objective of terms"):
+        adafw.minimize(user, BALL, adafw.CSFW(), x0=np.zeros(2))
+    with pytest.raises(ValueError, match="x0 must be given"):
+        adafw.minimize(user, BALL, adafw.SFW())
+    only_lmo = adafw.UserSet(lambda g: -np.sign(g), np.zeros(12))
+    with pytest.raises(TypeError, match="needs a set with a projection"):
+        adafw.minimize(logistic, only_lmo, adafw.AdaGrad(0.1))
+    with pytest.raises(ValueError, match=r"holds points of shape|of shape \(3,\)"):
+        adafw.minimize(logistic, adafw.Box(np.zeros(3), np.ones(3)), adafw.FW())
+    wrong = adafw.UserSum(3, lambda x: 0.0, lambda x, batch: np.zeros(5))
+    with pytest.raises(ValueError, match="gradient must return an array of the shape of x"):
+        adafw.minimize(wrong, BALL, adafw.SFW(), x0=np.zeros(2))
+
+
+def test_the_callers_arrays_are_never_changed(regression):
+    A, y = regression
+    x0 = np.full(12, 0.1)
+    copies = A.copy(), y.copy(), x0.copy()
+    f = adafw.LinearModel(A, y, adafw.losses.Squared())
+    for algorithm in ALGORITHMS:
+        adafw.minimize(f, BALL, algorithm, x0=x0, max_iterations=10)
+    assert all(np.array_equal(a, b) for a, b in zip((A, y, x0), copies, strict=True))
+
+
+# Start-up ----------------------------------------------------------------------------------------
+
+
+def test_importing_adafw_imports_nothing_heavy():
+    code = "import sys, adafw; print([m for m in ('torch', 'numba', 'sklearn', 'matplotlib', "
+    code += "'pandas', 'rich', 'click') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
