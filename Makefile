@@ -1,0 +1,56 @@
+# make demo and make test do all the set-up: an own virtual environment, then the job.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow lint format bench clean help
+
+help:
+	@echo "make demo       the paper's first experiment, with a table and a figure"
+	@echo "make test       the test suite"
+	@echo "make test-slow  the tests that take long"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      benchmarks"
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/support_vector.py --out out/demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.test
+	$(BIN)/python -m pytest benchmarks --benchmark-only
+
+# One stamp file for each set of packages: what is installed is not installed again.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "adafw needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) -e ".[plot]"
+	@touch $@
+
+$(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) -e ".[test,torch]"
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(PIP) -e ".[lint]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks

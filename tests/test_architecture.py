@@ -1,0 +1,85 @@
+"""Imports go to lower layers only, and nothing heavy is imported at the top."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import adafw
+
+ROOT = Path(adafw.__file__).parent
+
+# From low to high; a module may import its own layer and those below it.
+LAYERS = [
+    {"typing", "checks", "arrays", "schedules", "describe", "random", "kernels"},
+    {"constraints", "losses", "rows"},
+    {"objectives"},
+    {"gradients", "metrics"},
+    {"steps"},
+    {"algorithms"},
+    {"solver"},
+    {"recorder", "fused"},
+    {"progress"},
+    {"minimize"},
+    {"datasets", "theory", "tuning", "torch", "sklearn"},
+    {"experiments"},
+    {"cli", "__init__"},
+]
+HEAVY = {"numba", "torch", "sklearn", "matplotlib", "pandas", "rich", "click", "pooch", "pyarrow"}
+# Parts that are themselves imported only when asked for, and what they may import at their top.
+MAY = {"kernels": {"numba"}, "torch": {"torch"}, "sklearn": {"sklearn"}, "cli": {"click"}}
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def part(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def level(name):
+    return next((i for i, layer in enumerate(LAYERS) if name in layer), None)
+
+
+def imports(path, top_only):
+    tree = ast.parse(path.read_text())
+    for node in tree.body if top_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "adafw":
+                yield from (f"adafw.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down(path):
+    own = level(part(path))
+    assert own is not None, f"{part(path)} stands in no layer"
+    if part(path) == "__init__":
+        return
+    for name in imports(path, top_only=False):
+        if name.startswith("adafw."):
+            other = name.split(".")[1]
+            assert level(other) is not None, f"{other} stands in no layer"
+            assert level(other) <= own, f"{path.name} imports {other}, which stands above it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_nothing_heavy_at_the_top(path):
+    heavy = {name.split(".")[0] for name in imports(path, top_only=True)} & HEAVY
+    assert heavy <= MAY.get(part(path), set())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_stay_readable(path):
+    assert len(path.read_text().splitlines()) <= 450
+
+
+def test_there_is_one_loop():
+    """Only the solver's run asks a gradient estimator and a step in turn."""
+    loops = [
+        path.name
+        for path in MODULES
+        if "gradient.update(" in path.read_text() and "step.update(" in path.read_text()
+    ]
+    assert loops == ["solver.py"]

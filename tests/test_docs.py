@@ -1,0 +1,104 @@
+"""Every python block of the README and the docs runs, and prints what the text says it prints.
+
+Blocks of one file share their names, top to bottom. A block fenced as `python no-run` is only
+compiled.
+"""
+
+import contextlib
+import inspect
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adafw
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    """(code, expected output or None, whether to run) of each python block."""
+    found = [
+        (m[1], m[2].strip(), m[3], m.start(), m.end()) for m in FENCE.finditer(page.read_text())
+    ]
+    text = page.read_text()
+    for this, after in zip(found, [*found[1:], None], strict=False):
+        if this[0] != "python":
+            continue
+        follows = after and after[0] == "text" and not text[this[4] : after[3]].strip()
+        yield this[2], after[2] if follows else None, this[1] != "no-run"
+
+
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+
+
+def same(printed, expected):
+    """Same words, numbers within 10 %: rounding differs between machines, times between runs."""
+    texts = [
+        re.sub(r"^( *seconds +).*$", r"\1...", text.strip(), flags=re.MULTILINE)
+        for text in (printed, expected)
+    ]
+    words = [NUMBER.sub("#", text).split() for text in texts]
+    numbers = [[float(n) for n in NUMBER.findall(text)] for text in texts]
+    return words[0] == words[1] and np.allclose(*numbers, rtol=0.1, atol=1e-12)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_code_in_the_docs_runs_and_prints_what_it_says(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "docs"}
+    for code, expected, run in blocks(page):
+        compiled = compile(code, str(page), "exec")
+        if not run:
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compiled, names)
+        if expected is not None:
+            assert same(printed.getvalue(), expected), printed.getvalue()
+
+
+def test_notation_names_exist():
+    """Every name of the table is a parameter or an attribute somewhere in the public interface."""
+    known = set()
+    for module in (
+        adafw,
+        adafw.gradients,
+        adafw.metrics,
+        adafw.steps,
+        adafw.losses,
+        adafw.schedules,
+    ):
+        for thing in vars(module).values():
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                known |= set(inspect.signature(thing).parameters) if callable(thing) else set()
+                known |= set(dir(thing))
+    known |= set(adafw.Trace.columns) | {"gradient", "metric"}
+    table = (ROOT / "docs" / "notation.md").read_text()
+    for row in re.findall(r"^\| .*? \| (.*?) \|", table, re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", row):
+            assert name in known, f"{name} of docs/notation.md is no public name"
+
+
+def test_new_set_from_the_docs_keeps_its_contract():
+    names = {"__name__": "docs"}
+    code, _, _ = next(blocks(ROOT / "docs" / "add_a_constraint.md"))
+    exec(code, names)
+    rng = np.random.default_rng(0)
+    axes = rng.uniform(0.1, 3, 6)
+    ellipsoid = names["Ellipsoid"](axes)
+    points = rng.normal(size=(20_000, 6))
+    points *= axes / np.linalg.norm(points, axis=1)[:, None]
+    for _ in range(20):
+        g = rng.normal(size=6)
+        v = ellipsoid.lmo(g)
+        assert ellipsoid.contains(v)
+        assert g @ v <= (points @ g).min() + 1e-12
+    for p in (1, 1.5, 2, np.inf):
+        widest = 2 * np.linalg.norm(points, p, axis=1).max()
+        assert widest <= ellipsoid.diameter(6, p) * (1 + 1e-12)
+        assert widest >= 0.9 * ellipsoid.diameter(6, p)

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adafw import losses
+
+LOSSES = [losses.Squared(), losses.Logistic(), losses.SquaredHinge()]
+NUMBERS = st.floats(-50, 50)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@given(z=NUMBERS, y=st.sampled_from([-1.0, 1.0]))
+def test_slope_is_the_derivative_and_curvature_bounds_its_change(loss, z, y):
+    z, y = np.array([z]), np.array([y])
+    step = 1e-5
+    up, down = loss.value(z + step, y), loss.value(z - step, y)
+    scale = 1 + np.abs(loss.slope(z, y))
+    assert np.abs((up - down) / (2 * step) - loss.slope(z, y)) <= 1e-4 * scale
+    change = np.abs(loss.slope(z + step, y) - loss.slope(z - step, y))
+    assert change <= loss.curvature * 2 * step * (1 + 1e-6) + 1e-12 * scale
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_dtype_is_kept_and_extremes_do_not_overflow(loss):
+    for dtype in (np.float32, np.float64):
+        z, y = np.array([-800.0, 0.0, 800.0], dtype), np.array([1.0, 1.0, -1.0], dtype)
+        for result in (loss.value(z, y), loss.slope(z, y)):
+            assert result.dtype == dtype
+            assert np.isfinite(result).all()
+
+
+def test_known_values():
+    one = np.array([1.0])
+    assert losses.Squared().value(np.array([3.0]), one) == 4
+    assert losses.Squared().slope(np.array([3.0]), one) == 4
+    assert losses.Logistic().value(np.zeros(1), one) == pytest.approx(np.log(2))
+    assert losses.Logistic().slope(np.zeros(1), one) == -0.5
+    assert losses.Logistic().value(np.array([-800.0]), one) == 800
+    assert losses.SquaredHinge().value(np.array([-1.0]), one) == 4
+    assert losses.SquaredHinge().slope(np.array([2.0]), one) == 0
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.SquaredHinge()], ids=repr)
+def test_labels_must_be_signs(loss):
+    with pytest.raises(ValueError, match=r"takes labels -1 and \+1, got 0"):
+        loss.check(np.array([1.0, 0.0]))

@@ -1,0 +1,50 @@
+import csv
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.recorder import Record, Trace, next_geometric
+
+
+def test_geometric_times_are_the_ceilings_of_powers():
+    wanted = sorted({int(np.ceil(1.2**j)) for j in range(60)})
+    got, t = [], 0
+    while len(got) < len(wanted):
+        t = next_geometric(t)
+        got.append(t)
+    assert got == wanted
+
+
+def test_trace_columns_rows_and_files(logistic, tmp_path):
+    trace = adafw.minimize(logistic, adafw.L1Ball(1.0), adafw.CSFW(), max_iterations=20).trace
+    assert trace.columns == Record._fields
+    assert trace[-1] == list(trace)[-1]
+    assert trace["iteration"].dtype == np.int64
+    frame = trace.to_pandas()
+    assert list(frame.columns) == list(trace.columns)
+    trace.to_csv(tmp_path / "trace.csv")
+    with open(tmp_path / "trace.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["gap"]) for row in rows] == trace["gap"].tolist()
+    assert [int(row["nonzeros"]) for row in rows] == trace["nonzeros"].tolist()
+    with pytest.raises(KeyError, match="no column of a trace"):
+        trace["speed"]
+
+
+def test_plot_draws_the_columns():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    trace = Trace([(t, t, t, 0, 0, t, t, 1.0, 1.0 / (t + 1), 0.0, 1, 0.0) for t in range(4)])
+    ax = trace.plot(x="epoch", label="one")
+    assert np.array_equal(ax.lines[0].get_xydata()[:, 1], trace["gap"])
+    assert ax.get_yscale() == "log"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("epoch", "gap")
+
+
+def test_nonzeros_are_relative_to_the_radius():
+    f = adafw.UserSum(1, lambda x: 0.0, lambda x, batch: np.zeros_like(x))
+    x0 = np.array([0.0, 1e-14, 1e-12, 1.0])
+    r = adafw.minimize(f, adafw.L1Ball(100.0), adafw.FW(), x0=x0, max_iterations=0)
+    assert r.trace[-1].nonzeros == 2

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+import adafw
+from adafw import metrics, schedules, steps
+from adafw.schedules import as_batch_size, as_schedule
+
+
+def test_named_schedules():
+    assert [schedules.OpenLoop()(t) for t in (0, 2)] == [1.0, 0.5]
+    assert schedules.OpenLoop(1, 1)(3) == 0.25
+    assert schedules.Power(3.0, -0.5)(3) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes"),
+    [
+        (schedules.Share(100), {(0, 1): 1, (5, 250): 2, (9, 20242): 202}),
+        (schedules.QuadraticGrowth(), {(0, 100): 1, (7, 100): 5, (10, 100): 10, (99, 100): 100}),
+        (schedules.LinearGrowth(), {(0, 100): 1, (7, 100): 7, (70, 100): 10, (70, 5): 1}),
+        (schedules.Doubling(), {(0, 99): 1, (1, 99): 2, (6, 99): 4, (7, 99): 8, (200, 99): 99}),
+        (as_batch_size(2.2, None), {(0, 1): 3}),
+        (as_batch_size(lambda t: t + 0.5, None), {(0, 10): 1, (11, 10): 12}),
+    ],
+    ids=repr,
+)
+def test_batch_sizes(rule, sizes):
+    assert {key: rule(*key) for key in sizes} == sizes
+
+
+def test_ranges_are_checked_for_numbers_at_once_and_for_functions_when_called():
+    with pytest.raises(ValueError, match=r"step_size must be a number >= 0 and <= 1, got 1\.5"):
+        steps.FrankWolfeStep(1.5)
+    with pytest.raises(ValueError, match="learning_rate must be a number that is finite and > 0"):
+        steps.ProjectedStep(0.0)
+    with pytest.raises(ValueError, match="learning_rate must be"):
+        steps.AdaptiveStep(float("nan"))
+    with pytest.raises(ValueError, match="learning_rate must be"):
+        steps.ProjectedStep(float("inf"))
+    with pytest.raises(TypeError, match="learning_rate must be a number, got str"):
+        steps.AdaptiveStep("fast")
+    with pytest.raises(ValueError, match=r"inner_steps must be an integer >= 1, got 0\."):
+        adafw.AdaCSFW(1.0, inner_steps=0)
+    with pytest.raises(ValueError, match="max_step must be"):
+        adafw.AdaCSFW(1.0, max_step=-0.1)
+    with pytest.raises(ValueError, match="offset must be"):
+        adafw.AdaCSFW(1.0, offset=0)
+    with pytest.raises(ValueError, match="batch_size must be"):
+        adafw.CSFW(batch_size=0)
+    rule = as_schedule(lambda t: 1 - t, "max_step", 0, 1)
+    assert rule(0) == 1
+    with pytest.raises(ValueError, match=r"max_step at t = 2 must be .*, got -1"):
+        rule(2)
+    assert as_schedule(np.float32(0.5), "x", 0)(3) == 0.5
+
+
+def test_a_learning_rate_must_be_given_and_the_message_names_tune():
+    for preset in (adafw.AdaFW, adafw.AdaSFW, adafw.AdaSVRF, adafw.AdaSPIDERFW, adafw.AdaORGFW,
+                   adafw.AdaCSFW, adafw.AdamSFW, adafw.AdaGrad, adafw.AMSGrad):  # fmt: skip
+        with pytest.raises(TypeError, match=r"needs learning_rate: .* adafw\.tune"):
+            preset()
+
+
+def test_clipping_bounds_are_checked():
+    base = metrics.AdaGrad()
+    with pytest.raises(ValueError, match="lower must be"):
+        metrics.Clipped(base, 0.0, 1.0)
+    with pytest.raises(ValueError, match="lower must stay <= upper"):
+        metrics.Clipped(base, 2.0, 1.0)
+    with pytest.raises(ValueError, match="lower must not decrease"):
+        metrics.Clipped(base, lambda t: 1 / (t + 1), 5.0)
+    with pytest.raises(ValueError, match="upper must not increase"):
+        metrics.Clipped(base, 0.1, lambda t: 1.0 + t)
+    late = metrics.Clipped(base, lambda t: 0.5 if t == 7 else 1.0, 5.0)
+    x = np.zeros(2)
+    state = late.init(x)
+    for t in range(7):
+        _, _, state = late.update(x, t, state)
+    with pytest.raises(ValueError, match="lower must not decrease"):
+        late.update(x, 7, state)
+
+
+def test_clipping_acts_on_what_is_used_and_not_on_what_is_accumulated():
+    g = np.array([0.1, 3.0, 100.0])
+    plain, clipped = metrics.AdaGrad(), metrics.Clipped(metrics.AdaGrad(), 1.0, 10.0)
+    one, two = plain.init(g), clipped.init(g)
+    for t in range(3):
+        _, h, one = plain.update(g, t, one)
+        _, h_clipped, two = clipped.update(g, t, two)
+        assert np.array_equal(h_clipped, np.clip(h, 1, 10))
+    assert np.array_equal(one["sum_squares"], two["sum_squares"])
+
+
+@pytest.mark.parametrize("betas", [(0.9, 0.5), (0.99, 0.98), (1.0, 1.0), (-0.1, 0.9), (0.9,), 0.9])
+def test_betas_are_checked(betas):
+    with pytest.raises((ValueError, TypeError), match="betas"):
+        adafw.AdamSFW(0.1, betas=betas)
