@@ -57,6 +57,8 @@ def main() -> None:
             )  # fmt: skip
             traces[name] = result.trace
 
+    if not console.is_terminal:
+        console.print()  # a live table leaves the cursor at its last line
     best = min(traces, key=lambda name: traces[name]["gap"].min())
     bound = max(trace["lower_bound"][-1] for trace in traces.values())
     console.print(f"The minimum is certified to be at least {bound:.9f}; smallest gap: {best}.")

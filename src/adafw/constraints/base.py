@@ -54,6 +54,7 @@ class Constraint(ABC):
 
     def contains(self, x: Array, tol: float | None = None) -> bool:
         """Whether x lies in C up to `tol`, relative to `scale`; 1e-9 (1e-5 below float64)."""
+        x = arrays.floating(x, "x")
         if tol is None:
             tol = 1e-9 if str(x.dtype).endswith("float64") else 1e-5
         return bool(self.violation(x) <= tol)
