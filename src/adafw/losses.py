@@ -89,7 +89,7 @@ class SquaredHinge(Loss):
 class Huber(Loss):
     """r^2 for |r| <= delta, 2 delta |r| - delta^2 beyond, with r = z - y (Huber 1964).
 
-    `delta` > 0: where the parabola ends and its tangent goes on. `Squared` for delta = inf.
+    `delta` > 0: where the parabola ends and its tangent goes on.
     """
 
     delta: float = 1.0

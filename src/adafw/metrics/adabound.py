@@ -35,14 +35,11 @@ class AdaBound(Metric):
         object.__setattr__(self, "upper", upper)
 
     def init(self, x: Array) -> dict[str, Any]:
-        bounds = {"lower_rate": self.lower(0), "upper_rate": self.upper(0)}
-        return {**Adam(self.betas, self.offset).init(x), **bounds}
+        return Adam(self.betas, self.offset).init(x)
 
     def update(
         self, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, Array, dict[str, Any]]:
-        last = state["lower_rate"], state["upper_rate"]
-        lower, upper = bounds_at(t, self.lower, self.upper, *last)
+        lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = Adam(self.betas, self.offset).update(g, t, state)
-        state["lower_rate"], state["upper_rate"] = lower, upper
         return m, np.clip(h, 1 / upper, 1 / lower), state

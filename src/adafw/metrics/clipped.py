@@ -36,14 +36,13 @@ class Clipped(Metric):
         return self.metric.momentum
 
     def init(self, x: Array) -> dict[str, Any]:
-        return {**self.metric.init(x), "lower": self.lower(0), "upper": self.upper(0)}
+        return self.metric.init(x)
 
     def update(
         self, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, Array, dict[str, Any]]:
-        lower, upper = bounds_at(t, self.lower, self.upper, state["lower"], state["upper"])
+        lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = self.metric.update(g, t, state)
-        state["lower"], state["upper"] = lower, upper
         return m, np.clip(h, lower, upper), state
 
 
@@ -51,20 +50,23 @@ def closing_bounds(lower: ScheduleLike, upper: ScheduleLike) -> tuple[Schedule, 
     """Both as schedules > 0, refused if they fail to close in on each other at a few t."""
     low = as_schedule(lower, "lower", 0, above=True)
     high = as_schedule(upper, "upper", 0, above=True)
-    last = low(0), high(0)
+    last = 0
     for t in (0, 1, 2, 10, 100, 10_000):
-        last = bounds_at(t, low, high, *last)
+        bounds_at(t, low, high, last)
+        last = t
     return low, high
 
 
 def bounds_at(
-    t: int, lower: Schedule, upper: Schedule, last_lower: float, last_upper: float
+    t: int, lower: Schedule, upper: Schedule, last: int | None = None
 ) -> tuple[float, float]:
-    """(lower_t, upper_t), refused unless they lie within the last ones."""
+    """(lower_t, upper_t), refused unless they lie within those of `last`, t - 1 if None."""
     low, high = lower(t), upper(t)
-    if not last_lower <= low <= high <= last_upper:
+    last = max(0, t - 1) if last is None else last
+    if not lower(last) <= low <= high <= upper(last):
         raise ValueError(
             "lower must not decrease, upper must not increase, and lower must stay <= upper: "
-            f"at t = {t} they are {low:g} and {high:g}, before {last_lower:g} and {last_upper:g}."
+            f"at t = {t} they are {low:g} and {high:g}, at t = {last} {lower(last):g} and "
+            f"{upper(last):g}."
         )
     return low, high

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw import checks
 from adafw.arrays import finite
 from adafw.losses import Squared
 from adafw.objectives.linear_model import LinearModel
@@ -24,14 +25,11 @@ def MatrixCompletion(rows: Any, cols: Any, values: Any, shape: Shape) -> LinearM
     values : what was observed; float32 and float64 are kept.
     shape : (number of rows, number of columns) of X, whose dtype is that of `values`.
     """
-    try:
-        height, width = (int(n) for n in shape)  # type: ignore[union-attr]
-    except (TypeError, ValueError):
-        raise ValueError(f"shape must be a pair of integers >= 1, got {shape!r}.") from None
-    if height < 1 or width < 1:
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
         raise ValueError(f"shape must be a pair of integers >= 1, got {shape!r}.")
+    height, width = (checks.integer(n, "each number of shape", 1) for n in shape)
+    v = finite(np.asarray(values), "values")
     r, c = _indices(rows, height, "rows"), _indices(cols, width, "cols")
-    v = finite(values, "values")
     if not len(r) == len(c) == v.size or v.ndim != 1:
         raise ValueError(
             "rows, cols and values must be vectors of one length, got shapes "
