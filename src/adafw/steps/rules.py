@@ -17,9 +17,6 @@ from adafw.objectives.base import FiniteSum
 from adafw.objectives.line import Line
 from adafw.typing import Array
 
-#: A bracket, or a slope, that has shrunk by this factor is as good as a point, or 0.
-_ROUNDING = 1e-13
-
 
 class StepRule(ABC):
     """Chooses gamma in [0, 1] for x + gamma d, where d = v - x comes from the LMO at g = grad f(x).
@@ -86,7 +83,7 @@ class LineSearch(StepRule):
         line, slope = f.along(x, d), float(dot(g, d))
         if line.curvature is not None:
             return _short(-slope, line.curvature), state
-        return _search(line, slope, f.convex), state
+        return _search(line, slope, f.convex, float(np.finfo(x.dtype).eps)), state
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,9 @@ class Backtracking(StepRule):
     ) -> float:
         """The M that a search starts from; -slope / square, a step to v, where f is flat."""
         if not state:
-            curvature = (line.slope(1e-3) - line.slope(0.0)) / 1e-3
+            curvature = line.curvature
+            if curvature is None:
+                curvature = (line.slope(1e-3) - line.slope(0.0)) / 1e-3
             usable = math.isfinite(curvature) and curvature > 0
             return (curvature if usable else -slope) / square
         descent = state["value"] - value
@@ -148,13 +147,15 @@ def _short(descent: float, curvature: float) -> float:
     return descent / curvature if descent < curvature else 1.0
 
 
-def _search(line: Line, slope: float, convex: bool) -> float:
+def _search(line: Line, slope: float, convex: bool, eps: float) -> float:
     """A gamma in [0, 1] where the derivative turns positive, approached from below.
 
     The bracket [low, high] always has a falling f at `low`, and at `high` a rising one, or a value
     above f(x). The next guess is where the chord of the two slopes is 0, the slope of an end that
     stays put being halved (Illinois); where there is no such chord, the middle.
     """
+    # Relative to gamma; f, flat around a minimum, tells points apart down to eps^(1/2) only.
+    narrow = eps**0.75
     if not slope < 0:
         return 0.0
     start = math.inf if convex else line.value(0.0)
@@ -166,11 +167,14 @@ def _search(line: Line, slope: float, convex: bool) -> float:
     if not too_far(high, slope_high):
         return 1.0
     moved_high: bool | None = None
-    while high - low > _ROUNDING * high:
+    width, stale = 1.0, 0  # the bracket when it was last halved, and the guesses since then
+    while high - low > narrow * high and high > eps:  # a step below eps is lost in rounding x
         guess = low + (high - low) / 2
-        if 0 < slope_high < math.inf:
+        if 0 < slope_high < math.inf and stale < 3:
             chord = low + (high - low) * (slope_low / (slope_low - slope_high))
-            guess = chord if low < chord < high else guess
+            # Never nearer to an end than this, so that a good end gets the other one beside it.
+            margin = narrow * high / 2
+            guess = min(max(chord, low + margin), high - margin)
         now = line.slope(guess)
         if too_far(guess, now):
             high, slope_high = guess, now
@@ -180,6 +184,6 @@ def _search(line: Line, slope: float, convex: bool) -> float:
             low, slope_low = guess, now
             slope_high = slope_high / 2 if moved_high is False else slope_high
             moved_high = False
-            if -now <= _ROUNDING * -slope:
-                break
+        halved = high - low <= width / 2
+        width, stale = (high - low, 0) if halved else (width, stale + 1)
     return low

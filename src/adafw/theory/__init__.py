@@ -1,6 +1,6 @@
 """The paper's theorems as code: their constants, their schedules, their bounds."""
 
-from adafw.theory.constants import (
+from adafw.theory.problem_constants import (
     Constants,
     DataConstants,
     constants,

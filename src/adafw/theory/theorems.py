@@ -15,7 +15,7 @@ from adafw.metrics import AdaGrad, Clipped, Metric
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, Power, Scaled
 from adafw.steps import AdaptiveStep
-from adafw.theory.constants import Constants, DataConstants, constants, data_constants
+from adafw.theory.problem_constants import Constants, DataConstants, constants, data_constants
 from adafw.typing import Array, ScheduleLike
 
 
