@@ -32,14 +32,14 @@ from adafw.constraints import (
     UserSet,
 )
 from adafw.minimize import Result, minimize
-from adafw.objectives import Counted, LinearModel, UserSum
+from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
 from adafw.recorder import Record, Trace, every
 from adafw.solver import State
 
 __version__ = "0.1.0"
 
 #: Parts that are imported when first asked for: they need more than the core does.
-_LATER = ("datasets",)
+_LATER = ("datasets", "theory")
 
 
 def __getattr__(name: str) -> Any:
@@ -74,6 +74,7 @@ __all__ = [
     "L2Ball",
     "LInfBall",
     "LinearModel",
+    "MatrixCompletion",
     "Record",
     "Result",
     "Simplex",

@@ -12,15 +12,21 @@ def real(
     high: float = math.inf,
     *,
     above: bool = False,
+    below: bool = False,
     infinite: bool = False,
 ) -> float:
-    """`value` as a float in [low, high] (in ]low, high] if `above`), or an error that names it."""
+    """`value` as a float in [low, high], or an error that names it.
+
+    `above` leaves `low` itself out, `below` leaves `high` out.
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     number = float(value)
-    inside = low < number <= high if above else low <= number <= high
+    inside = (low < number if above else low <= number) and (
+        number < high if below else number <= high
+    )
     if not inside or (math.isinf(number) and not infinite):
-        raise ValueError(f"{name} must be a number {_range(low, high, above)}, got {value}.")
+        raise ValueError(f"{name} must be a number {_range(low, high, above, below)}, got {value}.")
     return number
 
 
@@ -31,8 +37,8 @@ def integer(value: Any, name: str, low: int) -> int:
     return int(value)
 
 
-def _range(low: float, high: float, above: bool) -> str:
+def _range(low: float, high: float, above: bool, below: bool) -> str:
     lower = f"> {low:g}" if above else f">= {low:g}"
     if math.isinf(high):
         return f"that is finite and {lower}" if low > -math.inf else "that is finite"
-    return f"{lower} and <= {high:g}"
+    return f"{lower} and {'<' if below else '<='} {high:g}"

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw import checks
+
 Vector = NDArray[np.floating[Any]]
 
 
@@ -81,6 +83,81 @@ class SquaredHinge(Loss):
 
     def check(self, y: Vector) -> None:
         _check_signs(y, "SquaredHinge")
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """r^2 for |r| <= delta, 2 delta |r| - delta^2 beyond, with r = z - y (Huber 1964).
+
+    `delta` > 0: where the parabola ends and its tangent goes on.
+    """
+
+    delta: float = 1.0
+    curvature: ClassVar[float] = 2.0  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", checks.real(self.delta, "delta", 0, above=True))
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        # c (2 |r| - c) is both branches, without squaring an |r| that is far out.
+        size = np.abs(z - y)
+        c = np.minimum(size, self.delta)
+        return c * (2 * size - c)
+
+    def slope(self, z: Vector, y: Vector) -> Vector:
+        return 2 * np.clip(z - y, -self.delta, self.delta)
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """s^2 / (2 width) for 0 <= s <= width, s - width / 2 beyond, 0 for s < 0; s = 1 - y z.
+
+    The hinge loss max(0, s) with its kink rounded off (Rennie and Srebro 2005): it lies between
+    the hinge and the hinge less width / 2. `width` > 0; y in {-1, +1}.
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", checks.real(self.width, "width", 0, above=True))
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        """1 / width."""
+        return 1 / self.width
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        s = np.maximum(0, 1 - y * z)
+        c = np.minimum(s, self.width)
+        return c / self.width * (s - c / 2)
+
+    def slope(self, z: Vector, y: Vector) -> Vector:
+        return -y * (np.clip(1 - y * z, 0, self.width) / self.width)
+
+    def check(self, y: Vector) -> None:
+        _check_signs(y, "SmoothedHinge")
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """exp(z) - y z, y >= 0: minus the log-likelihood of counts y of mean exp(z), less ln(y!).
+
+    Its curvature has no bound: a set must keep z small, and a step size cannot come from L.
+    """
+
+    curvature: ClassVar[float] = np.inf  # type: ignore[misc]
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        with np.errstate(over="ignore"):  # inf is the honest value, and ends a run
+            return np.exp(z) - y * z
+
+    def slope(self, z: Vector, y: Vector) -> Vector:
+        with np.errstate(over="ignore"):
+            return np.exp(z) - y
+
+    def check(self, y: Vector) -> None:
+        if (y < 0).any():
+            raise ValueError(f"Poisson takes targets y >= 0, got {y.min():g}.")
 
 
 def _check_signs(y: Vector, name: str) -> None:

@@ -25,13 +25,25 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Power:
-    """t -> factor * (t + 1) ** exponent."""
+    """t -> factor * (t + shift) ** exponent."""
 
     factor: float
     exponent: float
+    shift: float = 1.0
 
     def __call__(self, t: int) -> float:
-        return float(self.factor * (t + 1) ** self.exponent)
+        return float(self.factor * (t + self.shift) ** self.exponent)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """t -> factor * rule(t)."""
+
+    rule: Callable[[int], float]
+    factor: float
+
+    def __call__(self, t: int) -> float:
+        return self.factor * self.rule(t)
 
 
 @dataclass(frozen=True)
@@ -135,4 +147,8 @@ def as_batch_size(value: ScheduleLike | BatchSize | None, default: BatchSize) ->
 
 
 def _label(rule: Any) -> str:
-    return repr(rule) if isinstance(rule, OpenLoop | Power) else getattr(rule, "__name__", "f(t)")
+    return (
+        repr(rule)
+        if isinstance(rule, OpenLoop | Power | Scaled)
+        else getattr(rule, "__name__", "f(t)")
+    )

@@ -1,8 +1,12 @@
 """Metrics: the diagonal matrices H_t of adaptive gradients."""
 
+from adafw.metrics.adabound import AdaBound
+from adafw.metrics.adadelta import AdaDelta
 from adafw.metrics.adagrad import AdaGrad
+from adafw.metrics.adam import Adam
 from adafw.metrics.amsgrad import AMSGrad
 from adafw.metrics.base import Metric
 from adafw.metrics.clipped import Clipped
+from adafw.metrics.rmsprop import RMSProp
 
-__all__ = ["AMSGrad", "AdaGrad", "Clipped", "Metric"]
+__all__ = ["AMSGrad", "AdaBound", "AdaDelta", "AdaGrad", "Adam", "Clipped", "Metric", "RMSProp"]

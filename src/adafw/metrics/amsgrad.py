@@ -22,6 +22,7 @@ class AMSGrad(Metric):
 
     betas: tuple[float, float] = (0.9, 0.99)
     offset: float = 1e-8
+    momentum = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", check_betas(self.betas))

@@ -1,7 +1,7 @@
 """What a metric must know: line 3 of Template 3."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from adafw.typing import Array
 
@@ -12,6 +12,9 @@ class Metric(ABC):
     To add one: a frozen dataclass with `init` and `update`. Its state is a dict of arrays and
     numbers, which `update` may change in place.
     """
+
+    #: Whether m_t is a momentum; the theorems are about m_t = g_t.
+    momentum: ClassVar[bool] = False
 
     @abstractmethod
     def init(self, x: Array) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from adafw.metrics.base import Metric
-from adafw.schedules import as_schedule
-from adafw.typing import Array
+from adafw.schedules import Schedule, as_schedule
+from adafw.typing import Array, ScheduleLike
 
 
 @dataclass(frozen=True)
@@ -26,29 +26,47 @@ class Clipped(Metric):
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
             raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
-        object.__setattr__(self, "lower", as_schedule(self.lower, "lower", 0, above=True))
-        object.__setattr__(self, "upper", as_schedule(self.upper, "upper", 0, above=True))
-        bounds = self.lower(0), self.upper(0)
-        for t in (1, 2, 10, 100, 10_000):
-            bounds = self._bounds(t, *bounds)
+        lower, upper = closing_bounds(self.lower, self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def momentum(self) -> bool:  # type: ignore[override]
+        """That of the metric."""
+        return self.metric.momentum
 
     def init(self, x: Array) -> dict[str, Any]:
-        return {**self.metric.init(x), "lower": self.lower(0), "upper": self.upper(0)}
+        return self.metric.init(x)
 
     def update(
         self, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, Array, dict[str, Any]]:
-        lower, upper = self._bounds(t, state["lower"], state["upper"])
+        lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = self.metric.update(g, t, state)
-        state["lower"], state["upper"] = lower, upper
         return m, np.clip(h, lower, upper), state
 
-    def _bounds(self, t: int, last_lower: float, last_upper: float) -> tuple[float, float]:
-        lower, upper = self.lower(t), self.upper(t)
-        if not last_lower <= lower <= upper <= last_upper:
-            raise ValueError(
-                "lower must not decrease, upper must not increase, and lower must stay <= upper: "
-                f"at t = {t} they are {lower:g} and {upper:g}, before {last_lower:g} and "
-                f"{last_upper:g}."
-            )
-        return lower, upper
+
+def closing_bounds(lower: ScheduleLike, upper: ScheduleLike) -> tuple[Schedule, Schedule]:
+    """Both as schedules > 0, refused if they fail to close in on each other at a few t."""
+    low = as_schedule(lower, "lower", 0, above=True)
+    high = as_schedule(upper, "upper", 0, above=True)
+    last = 0
+    for t in (0, 1, 2, 10, 100, 10_000):
+        bounds_at(t, low, high, last)
+        last = t
+    return low, high
+
+
+def bounds_at(
+    t: int, lower: Schedule, upper: Schedule, last: int | None = None
+) -> tuple[float, float]:
+    """(lower_t, upper_t), refused unless they lie within those of `last`, t - 1 if None."""
+    low, high = lower(t), upper(t)
+    last = max(0, t - 1) if last is None else last
+    if not lower(last) <= low <= high <= upper(last):
+        raise ValueError(
+            "lower must not decrease, upper must not increase, and lower must stay <= upper: "
+            f"at t = {t} they are {low:g} and {high:g}, at t = {last} {lower(last):g} and "
+            f"{upper(last):g}."
+        )
+    return low, high

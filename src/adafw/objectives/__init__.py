@@ -2,7 +2,17 @@
 
 from adafw.objectives.base import FiniteSum, SeparableSum
 from adafw.objectives.counted import Counted
+from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
+from adafw.objectives.matrix_completion import MatrixCompletion
 from adafw.objectives.user_sum import UserSum
 
-__all__ = ["Counted", "FiniteSum", "LinearModel", "SeparableSum", "UserSum"]
+__all__ = [
+    "Counted",
+    "FiniteSum",
+    "Line",
+    "LinearModel",
+    "MatrixCompletion",
+    "SeparableSum",
+    "UserSum",
+]

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.arrays import dot
+from adafw.objectives.line import Line
+from adafw.rows.base import Rows
 from adafw.typing import Array, Batch, Plain
 
 
@@ -35,15 +38,38 @@ class FiniteSum(ABC):
     def describe(self) -> Plain:
         """Plain numbers that tell this objective from another."""
 
+    def along(self, x: Array, d: Array) -> Line:
+        """f on the line x + gamma d: what a line search asks for."""
+        return Line(
+            value=lambda gamma: self.value(x + gamma * d),
+            slope=lambda gamma: float(dot(self.gradient(x + gamma * d), d)),
+        )
+
+    @property
+    def smoothness(self) -> float:
+        """An L with ||grad f(x) - grad f(y)||_2 <= L ||x - y||_2 for all x, y."""
+        raise TypeError(
+            f"{self!r} does not know its smoothness constant L; give it, or use a step size that "
+            "needs none, such as LineSearch() or Backtracking()."
+        )
+
 
 class SeparableSum(FiniteSum):
     """f_i(x) = phi_i(<a_i, x>): what CSFW asks for."""
 
     separable = True
+    #: a_1 .. a_m.
+    rows: Rows
+    #: The largest sup of phi_i'', over all i; inf if there is none.
+    curvature: float
 
     @abstractmethod
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         """phi_i'(<a_i, x>) for i in the batch."""
+
+    @abstractmethod
+    def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
+        """phi_i'(z_i) for i in the batch."""
 
     @abstractmethod
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:

@@ -5,6 +5,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adafw.objectives.base import FiniteSum, SeparableSum
+from adafw.objectives.line import Line
+from adafw.rows.base import Rows
 from adafw.typing import Array, Batch, Plain
 
 
@@ -38,8 +40,39 @@ class Counted(SeparableSum):
         self._count(batch)
         return self._separable().slopes(x, batch)
 
+    def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
+        self._count(batch)
+        return self._separable().slopes_at(z, batch)
+
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self._separable().combine(weights, batch)
+
+    def along(self, x: Array, d: Array) -> Line:
+        line = self.objective.along(x, d)
+
+        def value(gamma: float) -> float:
+            self.values += 1
+            return line.value(gamma)
+
+        def slope(gamma: float) -> float:
+            self._count(None)
+            return line.slope(gamma)
+
+        return Line(value, slope, line.curvature)
+
+    @property
+    def smoothness(self) -> float:
+        return self.objective.smoothness
+
+    @property
+    def rows(self) -> Rows:  # type: ignore[override]
+        """a_1 .. a_m, where the objective is a sum of functions of <a_i, x>."""
+        return self._separable().rows
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        """The curvature of the objective's terms."""
+        return self._separable().curvature
 
     def describe(self) -> Plain:
         return self.objective.describe()

@@ -1,5 +1,7 @@
 """Empirical risk of a linear model."""
 
+import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 from adafw.describe import describe, digest
 from adafw.losses import Loss
 from adafw.objectives.base import SeparableSum
+from adafw.objectives.line import Line
 from adafw.rows import as_rows
 from adafw.typing import Array, Batch, Plain
 
@@ -31,7 +34,7 @@ class LinearModel(SeparableSum):
             raise TypeError(f"loss must be one of adafw.losses, got {loss!r}.")
         self.rows = as_rows(A)
         self.n_terms = self.rows.shape[0]
-        self.shape = (self.rows.shape[1],)
+        self.shape = self.rows.shape[1:]
         self.dtype = self.rows.dtype
         self.loss = loss
         self.convex = loss.convex
@@ -46,26 +49,53 @@ class LinearModel(SeparableSum):
                 raise ValueError("sample_weight must be >= 0 in every entry and not 0 in all.")
             self.sample_weight = weight
             self._weights = (weight * (self.n_terms / total)).astype(self.dtype)
+        largest = 1.0 if self._weights is None else float(self._weights.max())
+        self.curvature = loss.curvature * largest
 
     def value(self, x: Array) -> float:
-        losses = self.loss.value(self.rows.dot(x), self.y)
-        if self._weights is not None:
-            losses = losses * self._weights
-        return float(np.mean(losses, dtype=np.float64))
+        return self._value_at(self.rows.dot(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         slopes = self.slopes(x, batch)
         return self.rows.combine(slopes / len(slopes), batch)
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
-        y = self.y if batch is None else self.y[batch]
-        slopes = self.loss.slope(self.rows.dot(x, batch), y)
+        return self.slopes_at(self.rows.dot(x, batch), batch)
+
+    def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
+        slopes = self.loss.slope(z, self.y if batch is None else self.y[batch])
         if self._weights is not None:
             slopes = slopes * (self._weights if batch is None else self._weights[batch])
         return slopes
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
+
+    def along(self, x: Array, d: Array) -> Line:
+        """With A x and A d computed once, a point on the line costs O(m)."""
+        z, dz = self.rows.dot(x), self.rows.dot(d)
+        curvature = None
+        if self.loss.quadratic:
+            curvature = self.loss.curvature * self._mean(dz**2)
+        return Line(
+            value=lambda gamma: self._value_at(z + gamma * dz),
+            slope=lambda gamma: float(
+                np.mean(self.slopes_at(z + gamma * dz) * dz, dtype=np.float64)
+            ),
+            curvature=curvature,
+        )
+
+    @cached_property
+    def smoothness(self) -> float:
+        """curvature * ||A||_2^2 / m, with the rows of A scaled by sqrt(m w_i / sum w)."""
+        if math.isinf(self.loss.curvature):
+            raise TypeError(
+                f"{type(self.loss).__name__} has no bound on its curvature, so f has no smoothness "
+                "constant L; use LineSearch() or Backtracking(), or give an L that holds on the "
+                "set."
+            )
+        norm, _ = self.rows.spectral_norm(self._weights)
+        return self.loss.curvature * norm**2 / self.n_terms
 
     def describe(self) -> Plain:
         return {
@@ -77,9 +107,18 @@ class LinearModel(SeparableSum):
         }
 
     def __repr__(self) -> str:
-        m, n = self.rows.shape
+        sizes = " x ".join(str(n) for n in self.rows.shape)
         kind = self.rows.describe()["name"]
-        return f"LinearModel({m} x {n} {kind}, {type(self.loss).__name__})"
+        return f"LinearModel({sizes} {kind}, {type(self.loss).__name__})"
+
+    def _value_at(self, z: NDArray[Any]) -> float:
+        return self._mean(self.loss.value(z, self.y))
+
+    def _mean(self, terms: NDArray[Any]) -> float:
+        """sum_i w_i terms_i / sum_i w_i."""
+        if self._weights is not None:
+            terms = terms * self._weights
+        return float(np.mean(terms, dtype=np.float64))
 
     def _per_row(self, values: Any, name: str) -> NDArray[Any]:
         try:

@@ -8,8 +8,9 @@ from scipy import sparse
 from adafw.rows.base import Rows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
+from adafw.rows.entries import EntryRows
 
-__all__ = ["CSRRows", "DenseRows", "Rows", "as_rows"]
+__all__ = ["CSRRows", "DenseRows", "EntryRows", "Rows", "as_rows"]
 
 
 def as_rows(A: Any) -> Rows:

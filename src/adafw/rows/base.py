@@ -14,7 +14,8 @@ Vector = NDArray[np.floating[Any]]
 class Rows(ABC):
     """The matrix A, asked for products with a batch of its rows."""
 
-    shape: tuple[int, int]
+    #: (m, *shape of x).
+    shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     @abstractmethod
@@ -28,6 +29,14 @@ class Rows(ABC):
     @abstractmethod
     def squared_norms(self) -> Vector:
         """||a_i||_2^2 of every row."""
+
+    @abstractmethod
+    def norms(self, p: float, axis: int = 1) -> Vector:
+        """The lp norm of every row (axis 1) or column (axis 0), p = 1, 2 or inf, in float64."""
+
+    @abstractmethod
+    def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
+        """||W^(1/2) A||_2, with W = diag(weights), and whether it is exact; else it is a bound."""
 
     @abstractmethod
     def describe(self) -> Plain:

@@ -6,6 +6,7 @@ import numpy as np
 
 from adafw.describe import digest
 from adafw.rows.base import Rows, Vector
+from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
 
@@ -27,6 +28,15 @@ class CSRRows(Rows):
 
     def squared_norms(self) -> Vector:
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
+
+    def norms(self, p: float, axis: int = 1) -> Vector:
+        size = abs(self.matrix.astype(np.float64))
+        if p == np.inf:
+            return np.asarray(size.max(axis=axis).todense()).ravel()
+        return np.asarray((size**p).sum(axis=axis)).ravel() ** (1 / p)
+
+    def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
+        return spectral_norm(self.matrix, weights)
 
     def describe(self) -> Plain:
         return {

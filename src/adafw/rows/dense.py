@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from adafw.describe import digest
 from adafw.rows.base import Rows, Vector
+from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
 
@@ -28,6 +29,12 @@ class DenseRows(Rows):
 
     def squared_norms(self) -> Vector:
         return np.einsum("ij,ij->i", self.array, self.array)
+
+    def norms(self, p: float, axis: int = 1) -> Vector:
+        return np.linalg.norm(self.array.astype(np.float64, copy=False), p, axis=axis)
+
+    def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
+        return spectral_norm(self.array, weights)
 
     def describe(self) -> Plain:
         return {"name": "dense", **digest(self.array)}

@@ -1,8 +1,21 @@
-"""Steps: Template 1, Template 3 and projection."""
+"""Steps: Template 1, Template 3 and projection, and the step sizes of Template 1."""
 
 from adafw.steps.adaptive import AdaptiveStep, short_step
 from adafw.steps.base import Step
 from adafw.steps.frank_wolfe import FrankWolfeStep
+from adafw.steps.preconditioned import PreconditionedStep
 from adafw.steps.projected import ProjectedStep
+from adafw.steps.rules import Backtracking, LineSearch, ShortStep, StepRule
 
-__all__ = ["AdaptiveStep", "FrankWolfeStep", "ProjectedStep", "Step", "short_step"]
+__all__ = [
+    "AdaptiveStep",
+    "Backtracking",
+    "FrankWolfeStep",
+    "LineSearch",
+    "PreconditionedStep",
+    "ProjectedStep",
+    "ShortStep",
+    "Step",
+    "StepRule",
+    "short_step",
+]

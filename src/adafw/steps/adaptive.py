@@ -18,13 +18,16 @@ class AdaptiveStep(Step):
     """K Frank-Wolfe steps, from y = x_t, on Q_t(y) = <m_t, y> + ||y - x_t||^2_{H_t} / (2 eta_t).
 
     `learning_rate` (eta_t > 0; inf leaves the linear term alone), `inner_steps` (K >= 1),
-    `max_step` (gamma_t in [0, 1], the bound on each step), `metric` (H_t and m_t).
+    `max_step` (gamma_t in [0, 1], the bound on each step), `metric` (H_t and m_t), `inner_gap`
+    (phi_t >= 0: the alternative of section 3.1, where the inner loop also ends as soon as the
+    Frank-Wolfe gap of Q_t is at most phi_t, and K is the most it may do).
     """
 
     learning_rate: Any
     inner_steps: int = 5
     max_step: Any = 1.0
     metric: Metric = AdaGrad()
+    inner_gap: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
@@ -33,6 +36,8 @@ class AdaptiveStep(Step):
         object.__setattr__(self, "learning_rate", eta)
         object.__setattr__(self, "inner_steps", checks.integer(self.inner_steps, "inner_steps", 1))
         object.__setattr__(self, "max_step", as_schedule(self.max_step, "max_step", 0, 1))
+        if self.inner_gap is not None:
+            object.__setattr__(self, "inner_gap", as_schedule(self.inner_gap, "inner_gap", 0))
 
     def init(self, x: Array) -> dict[str, Any]:
         return self.metric.init(x)
@@ -46,6 +51,8 @@ class AdaptiveStep(Step):
         for _ in range(self.inner_steps):  # line 5
             grad_q = m + h * (y - x) / eta  # line 6
             d = constraint.lmo(grad_q) - y  # line 7
+            if self.inner_gap is not None and -dot(grad_q, d) <= self.inner_gap(t):
+                break
             gamma = short_step(grad_q, d, h, eta, bound)  # line 8
             y = y + gamma * d  # line 9
         return y, state  # line 11

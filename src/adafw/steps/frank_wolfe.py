@@ -4,20 +4,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from adafw.constraints.base import Constraint
+from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, as_schedule
 from adafw.steps.base import Step
+from adafw.steps.rules import StepRule
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
 class FrankWolfeStep(Step):
-    """v = lmo(g), x <- x + gamma_t (v - x). `step_size` (gamma_t in [0, 1]): 2 / (t + 2)."""
+    """v = lmo(g), x <- x + gamma_t (v - x).
+
+    `step_size` (gamma_t in [0, 1]): 2 / (t + 2), another schedule, or a `StepRule`.
+    """
 
     step_size: Any = OpenLoop()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step_size", as_schedule(self.step_size, "step_size", 0, 1))
+        if not isinstance(self.step_size, StepRule):
+            object.__setattr__(self, "step_size", as_schedule(self.step_size, "step_size", 0, 1))
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        if isinstance(self.step_size, StepRule):
+            self.step_size.check(f, gradient)
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
@@ -26,10 +36,14 @@ class FrankWolfeStep(Step):
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: dict[str, Any],
     ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
-        v = constraint.lmo(g)  # line 3
+        d = constraint.lmo(g) - x  # line 3
         if not g.any():  # every point minimises <0, v>: there is nothing to move for
             return x, state
-        return x + self.step_size(t) * (v - x), state  # line 4
+        if isinstance(self.step_size, StepRule):
+            gamma, state = self.step_size(f, x, g, d, t, state)
+        else:
+            gamma = self.step_size(t)
+        return x + gamma * d, state  # line 4
 
     @property
     def most_lmo_calls(self) -> int:

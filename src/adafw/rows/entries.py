@@ -1,0 +1,57 @@
+"""Rows that are single entries of a matrix: <a_i, X> = X[r_i, c_i]."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.describe import digest
+from adafw.rows.base import Rows, Vector
+from adafw.typing import Batch, Plain
+
+
+class EntryRows(Rows):
+    """a_i = e_r e_c^T for the places (r_i, c_i) of a matrix, repeats allowed. O(b) a product.
+
+    What is combined is a dense matrix, zero where no a_i of the batch is.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.integer[Any]],
+        cols: NDArray[np.integer[Any]],
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self.places = np.ravel_multi_index((rows, cols), shape)
+        self.shape = (len(self.places), *shape)
+        self.dtype = dtype
+
+    def dot(self, x: Vector, batch: Batch = None) -> Vector:
+        places = self.places if batch is None else self.places[batch]
+        return x.reshape(-1)[places]
+
+    def combine(self, weights: Vector, batch: Batch = None) -> Vector:
+        places = self.places if batch is None else self.places[batch]
+        matrix = np.zeros(self.shape[1:], self.dtype)
+        np.add.at(matrix.reshape(-1), places, weights)
+        return matrix
+
+    def squared_norms(self) -> Vector:
+        return np.ones(self.shape[0], self.dtype)
+
+    def norms(self, p: float, axis: int = 1) -> Vector:
+        if axis == 1:
+            return np.ones(self.shape[0])
+        counts = self._weight_of_places(None)
+        return np.minimum(counts, 1.0) if p == np.inf else counts ** (1 / p)
+
+    def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
+        # A^T W A is diagonal: the weight, or the number, of the observations of each place.
+        return float(np.sqrt(self._weight_of_places(weights).max())), True
+
+    def describe(self) -> Plain:
+        return {"name": "entries", "shape": list(self.shape), "places": digest(self.places)}
+
+    def _weight_of_places(self, weights: Vector | None) -> Vector:
+        return np.bincount(self.places, weights, minlength=1).astype(np.float64)

@@ -1,0 +1,296 @@
+"""Step sizes that look at the objective: short steps, line search, backtracking."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import adafw
+from adafw import losses
+from adafw.steps import Backtracking, LineSearch, ShortStep, StepRule
+
+LOSSES = [
+    losses.Squared(),
+    losses.Logistic(),
+    losses.SquaredHinge(),
+    losses.Huber(0.5),
+    losses.SmoothedHinge(0.3),
+    losses.Poisson(),
+]
+SMOOTH = LOSSES[:-1]
+RULES = [ShortStep(), LineSearch(), Backtracking()]
+
+
+def model(loss, seed=0, dtype=np.float64, weighted=False):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((40, 8)).astype(dtype)
+    y = np.sign(A @ rng.standard_normal(8) + 0.5 * rng.standard_normal(40))
+    y = np.abs(rng.poisson(2.0, 40)) if isinstance(loss, losses.Poisson) else y
+    return adafw.LinearModel(A, y, loss, rng.random(40) if weighted else None)
+
+
+def user_sum(f):
+    return adafw.UserSum(f.n_terms, f.value, f.gradient, convex=f.convex)
+
+
+def wave():
+    """A smooth nonconvex function of 3 variables with several minima on most lines."""
+
+    def value(x):
+        return float(np.sin(5 * x).sum() + 0.3 * (x**2).sum() + 0.2 * np.cos(9 * x[0] * x[1]))
+
+    def gradient(x, batch=None):
+        g = 5 * np.cos(5 * x) + 0.6 * x
+        g[:2] -= 1.8 * np.sin(9 * x[0] * x[1]) * x[1::-1]
+        return g
+
+    return adafw.UserSum(1, value, gradient)
+
+
+def pieces(f, constraint, seed):
+    """x in the set, its gradient, and the direction to the LMO's vertex."""
+    rng = np.random.default_rng(seed)
+    shape = f.shape or (3,)
+    x = sum(constraint.lmo(rng.standard_normal(shape)) * w for w in rng.dirichlet(np.ones(5)))
+    x = x.astype(f.dtype)
+    g = f.gradient(x)
+    return x, g, constraint.lmo(g) - x
+
+
+def trace(f, rule, constraint=adafw.L1Ball(2.0), n=60, x0=None):
+    algorithm = adafw.FW(step_size=rule)
+    return adafw.minimize(f, constraint, algorithm, max_iterations=n, record_every=1, x0=x0)
+
+
+# All rules ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(2.0), adafw.L2Ball(1.0), adafw.Simplex(1.0)])
+def test_every_iteration_descends(rule, loss, constraint):
+    if isinstance(rule, ShortStep) and isinstance(loss, losses.Poisson):
+        rule = ShortStep(L=1e3)  # holds on these sets
+    values = trace(model(loss), rule, constraint).trace["value"]
+    assert (np.diff(values) <= 1e-15 * np.abs(values[:-1])).all()
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("rule", [LineSearch(), Backtracking(), ShortStep(L=60.0)], ids=repr)
+def test_nonconvex_objectives_descend_too(rule):
+    constraint = adafw.LInfBall(2.0)
+    for seed in range(8):
+        x0 = np.random.default_rng(seed).uniform(-2, 2, 3)
+        values = trace(wave(), rule, constraint, x0=x0).trace["value"]
+        assert (np.diff(values) <= 1e-15 * np.abs(values[:-1])).all()
+        assert values[-1] < values[0] - 0.1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_converges_to_the_known_minimum(rule):
+    c = np.array([0.3, -0.2, 0.1, 0.05])  # inside the ball: f is 0 there, at a linear rate
+    f = adafw.LinearModel(np.eye(4), c, losses.Squared())
+    r = trace(f, rule, adafw.L2Ball(1.0), n=400)
+    assert r.gap <= 1e-12
+    np.testing.assert_allclose(r.x, c, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_stands_still_at_a_vertex_that_is_optimal(rule):
+    f = adafw.LinearModel(np.eye(3), np.array([5.0, 0, 0]), losses.Huber())
+    x0 = np.array([1.0, 0, 0])
+    r = trace(f, rule, adafw.Simplex(1.0), n=3, x0=x0)
+    np.testing.assert_array_equal(r.x, x0)
+
+
+@pytest.mark.parametrize("rule", [ShortStep(), LineSearch()], ids=repr)
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+def test_float32_stays_float32_and_agrees(rule, loss):
+    small = trace(model(loss, dtype=np.float32), rule, n=10)
+    large = trace(model(loss), rule, n=10)
+    assert small.x.dtype == np.float32
+    assert small.value == pytest.approx(large.value, rel=1e-4)
+
+
+def test_backtracking_descends_in_float32():
+    for loss in LOSSES:
+        r = trace(model(loss, dtype=np.float32), Backtracking(), n=200)
+        assert r.x.dtype == np.float32
+        values = r.trace["value"]
+        assert (np.diff(values) <= 1e-6 * np.abs(values[:-1])).all()
+        assert r.value <= trace(model(loss), ShortStep(L=1e3), n=200).value
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_resumes_bit_for_bit(rule, tmp_path):
+    f, constraint = model(losses.Logistic()), adafw.L1Ball(2.0)
+    algorithm = adafw.FW(step_size=rule)
+    whole = adafw.minimize(f, constraint, algorithm, max_iterations=20)
+    half = adafw.minimize(f, constraint, algorithm, max_iterations=9)
+    half.state.save(tmp_path / "state.npz")
+    state = adafw.State.load(tmp_path / "state.npz")
+    rest = adafw.minimize(f, constraint, algorithm, max_iterations=20, state=state)
+    np.testing.assert_array_equal(rest.x, whole.x)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize(
+    "algorithm",
+    [adafw.SFW, adafw.SVRF, adafw.SPIDERFW, adafw.ORGFW, adafw.CSFW],
+    ids=lambda a: a.__name__,
+)
+def test_refuses_estimated_gradients(rule, algorithm):
+    with pytest.raises(TypeError, match=f"{type(rule).__name__} needs exact gradients, got those"):
+        adafw.minimize(
+            model(losses.Squared()), adafw.L1Ball(1.0), algorithm(step_size=rule), max_iterations=1
+        )
+
+
+# Short steps -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+def test_short_step_is_its_formula(loss, weighted):
+    f = model(loss, weighted=weighted)
+    A, w = f.rows.array, np.ones(40) if f.sample_weight is None else f.sample_weight
+    L = loss.curvature * np.linalg.norm(np.sqrt(w / w.sum())[:, None] * A, 2) ** 2
+    for seed in range(5):
+        x, g, d = pieces(f, adafw.L1Ball(2.0), seed)
+        gamma, _ = ShortStep()(f, x, g, d, 0, {})
+        assert gamma == pytest.approx(min(1.0, -(g @ d) / (L * (d @ d))), rel=1e-12)
+        assert ShortStep(L=2 * L)(f, x, g, d, 0, {})[0] <= gamma
+
+
+def test_short_step_keeps_the_promise_of_smoothness():
+    f = model(losses.Logistic())
+    for seed in range(20):
+        x, g, d = pieces(f, adafw.L2Ball(3.0), seed)
+        gamma, _ = ShortStep()(f, x, g, d, 0, {})
+        assert f.value(x + gamma * d) <= f.value(x) + gamma * (g @ d) / 2 + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (user_sum(model(losses.Squared())), "does not know its smoothness constant L"),
+        (model(losses.Poisson()), "Poisson has no bound on its curvature"),
+    ],
+)
+def test_short_step_asks_for_l_where_it_is_unknown(f, message):
+    algorithm = adafw.FW(step_size=ShortStep())
+    with pytest.raises(TypeError, match=message):
+        adafw.minimize(f, adafw.L1Ball(1.0), algorithm, x0=np.zeros(8), max_iterations=1)
+
+
+# Line search -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("radius", [0.1, 1.0, 20.0])
+def test_line_search_finds_the_minimum_on_the_segment(loss, radius):
+    f = model(loss)
+    for seed in range(6):
+        x, g, d = pieces(f, adafw.L1Ball(radius), seed)
+        best = minimize_scalar(
+            lambda gamma, x=x, d=d: f.value(x + gamma * d),
+            bounds=(0, 1),
+            method="bounded",
+            options={"xatol": 1e-12},
+        )
+        for objective in (f, user_sum(f)):
+            gamma, _ = LineSearch()(objective, x, g, d, 0, {})
+            assert 0 <= gamma <= 1
+            value = f.value(x + gamma * d)
+            assert value <= min(best.fun, f.value(x), f.value(x + d)) + 1e-13 * abs(best.fun)
+            slope = f.gradient(x + gamma * d) @ d
+            assert gamma == 1.0 or abs(slope) <= 1e-10 * abs(g @ d) + 1e-14
+
+
+def test_line_search_takes_a_handful_of_points():
+    for loss in LOSSES[1:]:
+        f = adafw.Counted(model(loss))
+        r = trace(f, LineSearch(), n=50)
+        per_iteration = f.gradients / f.n_terms / 50 - 1 - len(r.trace) / 50
+        assert per_iteration < 25
+
+
+def test_line_search_on_a_nonconvex_line_ends_in_a_valley_below_the_start():
+    f, constraint = wave(), adafw.LInfBall(2.0)
+    for seed in range(40):
+        x, g, d = pieces(f, constraint, seed)
+        gamma, _ = LineSearch()(f, x, g, d, 0, {})
+        assert f.value(x + gamma * d) < f.value(x)
+        slope = f.gradient(x + gamma * d) @ d
+        assert gamma == 1.0 or abs(slope) <= 1e-6 * np.linalg.norm(d)
+
+
+def test_line_search_survives_an_overflow_beyond_the_minimum():
+    f = adafw.LinearModel(np.array([[1.0], [-1.0]]), np.array([3.0, 0.0]), losses.Poisson())
+    r = trace(f, LineSearch(), adafw.L1Ball(5000.0), n=2)
+    assert abs(f.gradient(r.x)[0]) <= 1e-9
+    assert trace(f, Backtracking(), adafw.L1Ball(5000.0), n=60).value <= r.value + 1e-6
+
+
+# Backtracking ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_backtracking_descends_as_its_estimate_says(loss):
+    f, rule, state = model(loss), Backtracking(), {}
+    x = np.zeros(8)
+    for t in range(40):
+        g = f.gradient(x)
+        d = adafw.L1Ball(2.0).lmo(g) - x
+        last = state.get("M")
+        gamma, state = rule(f, x, g, d, t, state)
+        M, slope, square = state["M"], g @ d, d @ d
+        assert gamma == pytest.approx(min(1.0, -slope / (M * square)), rel=1e-14)
+        model_value = f.value(x) + gamma * slope + gamma**2 * M * square / 2
+        assert f.value(x + gamma * d) <= model_value + 1e-14 * abs(f.value(x))
+        assert last is None or last * 0.9 * (1 - 1e-15) <= M
+        x = x + gamma * d
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+def test_backtracking_never_overshoots_the_smoothness_constant(loss):
+    f = model(loss)
+    state = trace(f, Backtracking(increase=3.0), n=100).state.step
+    assert 0 < state["M"] <= 3.0 * f.smoothness
+
+
+def test_backtracking_starts_with_the_curvature_along_d():
+    f = model(losses.Squared())
+    x, g, d = pieces(f, adafw.L1Ball(2.0), 0)
+    exact, _ = LineSearch()(f, x, g, d, 0, {})
+    assert Backtracking()(f, x, g, d, 0, {})[0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_backtracking_goes_to_the_vertex_where_f_is_linear():
+    f = adafw.UserSum(1, lambda x: float(x.sum()), lambda x, batch: np.ones_like(x), convex=True)
+    r = trace(f, Backtracking(), adafw.L1Ball(1.0), n=1, x0=np.zeros(2))
+    np.testing.assert_array_equal(r.x, [-1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ShortStep(L=0.0), "L must be a number that is finite and > 0, got 0"),
+        (lambda: Backtracking(increase=1.0), "increase must be a number that is finite and > 1"),
+        (lambda: Backtracking(decrease=0.0), "decrease must be a number > 0 and <= 1, got 0"),
+        (lambda: Backtracking(decrease=1.1), "decrease must be a number > 0 and <= 1, got 1.1"),
+    ],
+)
+def test_refuses_bad_parameters(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_rule_of_the_users_own():
+    class Half(StepRule):
+        def __call__(self, f, x, g, d, t, state):
+            return 0.5, {"calls": state.get("calls", 0) + 1}
+
+    f = adafw.LinearModel(np.eye(2), np.array([5.0, 0.0]), losses.Squared())
+    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(step_size=Half()), max_iterations=3)
+    np.testing.assert_array_equal(r.x, [0.875, 0.0])
+    assert r.state.step["calls"] == 3
