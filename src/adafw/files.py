@@ -9,28 +9,27 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new name beside `path` to write to; it takes the place of `path` if all went well.
+def replacing(path: str | os.PathLike[str], folder: bool = False) -> Iterator[Path]:
+    """A name beside `path` to write a file to; it takes the place of `path` if all went well.
 
-    A file or a directory; whatever stood at `path` survives any failure, and no partial file does.
+    What stood at `path` survives any failure, and nothing partial does. With `folder`, the same
+    for a directory, which is made.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
     try:
+        if folder:
+            partial.mkdir()
         yield partial
-        if partial.is_dir():
-            if target.is_dir():
-                shutil.rmtree(target)
-        else:
-            with open(partial, "rb") as file:
-                os.fsync(file.fileno())
+        for file in partial.iterdir() if folder else [partial]:
+            with open(file, "rb") as written:
+                os.fsync(written.fileno())
+        if folder and target.is_dir():  # a full directory cannot be replaced in one go
+            shutil.rmtree(target)
         os.replace(partial, target)
     except BaseException:
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        shutil.rmtree(partial, ignore_errors=True) if folder else partial.unlink(missing_ok=True)
         raise
 
 

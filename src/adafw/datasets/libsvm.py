@@ -64,9 +64,7 @@ def read_libsvm(
     query_id : return the query ids as a third array, 0 where a line has none.
     threads : parsing threads; None means one per core for files above 1 MB.
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {kind}.")
+    kind = check_dtype(dtype)
     if threads is not None:
         checks.integer(threads, "threads", 1)
     text = _content(path)
@@ -86,10 +84,22 @@ def read_libsvm(
 def as_csr(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
 ) -> Any:
-    """A CSR array over these arrays, known to be canonical; only indptr may be copied."""
-    A = sparse.csr_array((data, indices, indptr.astype(indices.dtype, copy=False)), shape=shape)
+    """A CSR array over these canonical arrays; only indptr may be copied, to the ids' width.
+
+    They are put in place one by one: the constructor would read all ids, and may copy them.
+    """
+    A = sparse.csr_array(shape, dtype=data.dtype)
+    A.data, A.indices, A.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
     A.has_canonical_format = True
     return A
+
+
+def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """float32 or float64."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {kind}.")
+    return kind
 
 
 def lowest_id(zero_based: ZeroBased) -> int:

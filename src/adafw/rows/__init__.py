@@ -1,10 +1,12 @@
 """The only place that knows dense from sparse data."""
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from adafw.arrays import all_finite
 from adafw.rows.base import Rows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
@@ -51,9 +53,10 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _check_finite(values: Any) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(
-            values, dtype=np.float64
-        )  # one fast pass; the entries only if it is not finite
-    if not np.isfinite(total) and not np.isfinite(values).all():
-        raise ValueError("A must be finite, got NaN or infinity; impute or drop those rows first.")
+    # Piece by piece, so that mapped data larger than memory make no large temporary.
+    step = max(1, (1 << 22) // max(1, math.prod(values.shape[1:])))
+    for start in range(0, len(values), step):
+        if not all_finite(values[start : start + step]):
+            raise ValueError(
+                "A must be finite, got NaN or infinity; impute or drop those rows first."
+            )
