@@ -11,7 +11,7 @@ from adafw.datasets.parts import libsvm_to_parts, load_parts, save_parts
 from adafw.datasets.store import DataMissing, data_directory
 from adafw.datasets.synthetic import correlated_regression, support_vector, text_like
 from adafw.datasets.text import imdb, rcv1
-from adafw.datasets.year_msd import year_prediction
+from adafw.datasets.year_msd import standardised, year_prediction
 
 __all__ = [
     "DataMissing",
@@ -27,6 +27,7 @@ __all__ = [
     "rcv1",
     "read_libsvm",
     "save_parts",
+    "standardised",
     "support_vector",
     "text_like",
     "write_libsvm",

@@ -1,10 +1,10 @@
 """The only place that knows dense from sparse data."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from adafw.arrays import all_finite
 from adafw.rows.base import Rows
@@ -22,7 +22,7 @@ def as_rows(A: Any) -> Rows:
     """
     if isinstance(A, Rows):
         return A
-    if sparse.issparse(A):
+    if _is_sparse(A):
         matrix = A.tocsr()
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
@@ -43,6 +43,12 @@ def as_rows(A: Any) -> Rows:
     _check_shape(array.shape)
     _check_finite(array)
     return DenseRows(array)
+
+
+def _is_sparse(A: Any) -> bool:
+    """Whether A is a scipy sparse matrix; if scipy.sparse was never imported, nothing is."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(A)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
