@@ -35,6 +35,7 @@ from adafw.minimize import Result, minimize
 from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
 from adafw.recorder import Record, Trace, every
 from adafw.solver import State
+from adafw.tuning import Tuning, tune
 
 __version__ = "0.1.0"
 
@@ -80,6 +81,7 @@ __all__ = [
     "Simplex",
     "State",
     "Trace",
+    "Tuning",
     "UnitSimplex",
     "UserSet",
     "UserSum",
@@ -91,4 +93,5 @@ __all__ = [
     "objectives",
     "schedules",
     "steps",
+    "tune",
 ]

@@ -2,9 +2,7 @@
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from adafw.algorithms import Algorithm
 from adafw.arrays import all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
+from adafw.files import replacing
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain
@@ -94,17 +93,8 @@ class State:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a .npz file, without pickle; an old file survives any failure."""
-        target = Path(path)
-        handle, partial = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **self.to_arrays())  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with replacing(path) as partial, open(partial, "wb") as file:
+            np.savez(file, **self.to_arrays())  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "State":

@@ -1,5 +1,35 @@
-"""Data: generators here, files of the literature through a data directory."""
+"""Data: generators, files of the literature through a data directory, LIBSVM text, mapped parts.
 
-from adafw.datasets.synthetic import support_vector
+Loaders return a `Dataset`, which says what it is; generators and readers plain (A, y).
+"""
 
-__all__ = ["support_vector"]
+from adafw.datasets.dataset import Dataset
+from adafw.datasets.files import from_libsvm, from_parts
+from adafw.datasets.images import cifar10
+from adafw.datasets.libsvm import read_libsvm, write_libsvm
+from adafw.datasets.parts import libsvm_to_parts, load_parts, save_parts
+from adafw.datasets.store import DataMissing, data_directory
+from adafw.datasets.synthetic import correlated_regression, support_vector, text_like
+from adafw.datasets.text import imdb, rcv1
+from adafw.datasets.year_msd import standardised, year_prediction
+
+__all__ = [
+    "DataMissing",
+    "Dataset",
+    "cifar10",
+    "correlated_regression",
+    "data_directory",
+    "from_libsvm",
+    "from_parts",
+    "imdb",
+    "libsvm_to_parts",
+    "load_parts",
+    "rcv1",
+    "read_libsvm",
+    "save_parts",
+    "standardised",
+    "support_vector",
+    "text_like",
+    "write_libsvm",
+    "year_prediction",
+]

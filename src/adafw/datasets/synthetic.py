@@ -30,3 +30,57 @@ def support_vector(m: int = 20_000, n: int = 1_000, seed: int = 0) -> tuple[Any,
     u = rng.choice([-1.0, 1.0], n)
     y = np.where(A @ u >= 0, 1.0, -1.0)
     return A, np.where(rng.random(m) < 0.05, -y, y)
+
+
+def text_like(
+    m: int = 20_242, n: int = 47_236, nonzeros: float = 75, seed: int = 0
+) -> tuple[Any, NDArray[Any]]:
+    """Data of the shape of RCV1: Zipf terms, about `nonzeros` entries and norm 1 a row.
+
+    Documents have log-normal lengths, term j has probability proportional to 1 / (j + 10); weights
+    are (1 + ln count) ln(m / documents with the term). Labels are the signs of a planted model with
+    a hundredth of the terms, about half of them +1, five in a hundred flipped.
+    """
+    m, n = checks.integer(m, "m", 1), checks.integer(n, "n", 1)
+    rng = np.random.default_rng(seed)
+    # Words drawn twice fall together: about 1.07 words make one distinct term at RCV1's size.
+    words = 1.07 * checks.real(nonzeros, "nonzeros", 0, above=True)
+    lengths = 1 + rng.poisson(words * rng.lognormal(-0.18, 0.6, m))
+    popularity = np.cumsum(1 / (np.arange(n) + 10.0))
+    terms = np.searchsorted(popularity, rng.random(lengths.sum()) * popularity[-1])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ones = np.ones(len(terms))
+    A = sparse.csr_array((ones, np.minimum(terms, n - 1), starts), shape=(m, n))
+    A.sum_duplicates()
+    documents = np.bincount(A.indices, minlength=n)
+    A.data = (1 + np.log(A.data)) * np.log((m + 1) / documents[A.indices])
+    A.data /= np.repeat(np.sqrt(A.multiply(A).sum(axis=1)), np.diff(A.indptr))
+    support = rng.choice(
+        n, max(1, n // 100), replace=False, p=np.diff(popularity, prepend=0) / popularity[-1]
+    )
+    u = np.zeros(n)
+    u[support] = rng.standard_normal(len(support))
+    scores = A @ u
+    y = np.where(scores > np.median(scores), 1.0, -1.0)
+    return A, np.where(rng.random(m) < 0.05, -y, y)
+
+
+def correlated_regression(
+    m: int = 463_715, n: int = 90, seed: int = 0
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Regression data of the kind of YearPredictionMSD: correlated columns of unequal scale.
+
+    Rows are normal with covariance eigenvalues falling as 1/k in random directions, columns scaled
+    by factors from 1 to 1000. y = 1998 + <a, u> + noise, u decaying and scaled so that the columns
+    explain about a quarter of the variance of y, which is 11 squared.
+    """
+    m, n = checks.integer(m, "m", 1), checks.integer(n, "n", 1)
+    rng = np.random.default_rng(seed)
+    directions, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    root = directions * np.sqrt(1 / np.arange(1, n + 1))
+    A = rng.standard_normal((m, n)) @ root.T
+    signal = A @ (rng.standard_normal(n) / np.sqrt(np.arange(1, n + 1)))
+    # A single row has no spread to scale by.
+    signal *= 0.5 * 11 / (signal.std() or 1.0)
+    y = 1998 + signal + np.sqrt(0.75) * 11 * rng.standard_normal(m)
+    return A * np.logspace(0, 3, n), y

@@ -1,10 +1,12 @@
 """The only place that knows dense from sparse data."""
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from adafw.arrays import all_finite
 from adafw.rows.base import Rows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
@@ -21,7 +23,7 @@ def as_rows(A: Any) -> Rows:
     """
     if isinstance(A, Rows):
         return A
-    if sparse.issparse(A):
+    if _is_sparse(A):
         matrix = A.tocsr()
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
@@ -44,6 +46,12 @@ def as_rows(A: Any) -> Rows:
     return DenseRows(array)
 
 
+def _is_sparse(A: Any) -> bool:
+    """Whether A is a scipy sparse matrix; if scipy.sparse was never imported, nothing is."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(A)
+
+
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
         raise ValueError(f"A must have two dimensions (rows are samples), got shape {shape}.")
@@ -52,9 +60,10 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _check_finite(values: Any) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(
-            values, dtype=np.float64
-        )  # one fast pass; the entries only if it is not finite
-    if not np.isfinite(total) and not np.isfinite(values).all():
-        raise ValueError("A must be finite, got NaN or infinity; impute or drop those rows first.")
+    # Piece by piece, so that mapped data larger than memory make no large temporary.
+    step = max(1, (1 << 22) // max(1, math.prod(values.shape[1:])))
+    for start in range(0, len(values), step):
+        if not all_finite(values[start : start + step]):
+            raise ValueError(
+                "A must be finite, got NaN or infinity; impute or drop those rows first."
+            )

@@ -1,0 +1,106 @@
+"""adafw reproduce: experiments from their files."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(name="reproduce", short_help="Redo an experiment.")
+@click.argument("experiment")
+@click.option("--quick", is_flag=True, help="The short form: fits in 2 minutes on 2 cores.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"),
+    show_default=True, help="Results go to OUT/<experiment>/.",
+)  # fmt: skip
+@click.option("--seeds", help="Instead of the file's, for example 1,2,3.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes of one thread each. [default: cores]"
+)
+@click.option("--fresh", is_flag=True, help="Do not go on from what an earlier call has left.")
+def command(
+    experiment: str, quick: bool, out: Path, seeds: str | None, jobs: int | None, fresh: bool
+) -> None:
+    """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
+
+    EXPERIMENT is a name (svm, year, rcv1, sensitivity, ...), "all", or a TOML file of your own. A
+    call that was killed or interrupted goes on where it stopped when it is given again.
+    """
+    from adafw.experiments import names, reproduce
+
+    chosen = names() if experiment == "all" else [experiment]
+    for name in chosen:
+        with Display() as bar:
+            outcome = reproduce(
+                name, out, quick=quick, seeds=_seeds(seeds), workers=jobs, fresh=fresh, bar=bar
+            )
+        folder = out / outcome.spec.name
+        for about in outcome.data.values():
+            click.echo(f"{'Stand-in data' if about['is_stand_in'] else 'Data'}: {about['label']}")
+        click.echo(_verdicts(outcome))
+        click.echo(f"Report: {folder / 'report.html'}")
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"must be integers such as 1,2,3, got {text!r}.") from None
+
+
+def _verdicts(outcome: Any) -> str:
+    from adafw.experiments.claims import judge
+
+    rows = [f"  {c.verdict:<10} {c.problem}: {c.statement}" for c in judge(outcome)]
+    return "\n".join(rows)
+
+
+class Display:
+    """A bar on a terminal, a line for every tenth of the way elsewhere; on standard error."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True)
+        self.bar: Any = None
+        self.done = 0
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def start(self, name: str, total: int) -> None:
+        """An experiment of so many runs begins."""
+        self.name, self.total, self.began = name, total, time.monotonic()
+        if not self.console.is_terminal:
+            return
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=self.console,
+        )  # fmt: skip
+        self.task = self.bar.add_task(name, total=total)
+        self.bar.start()
+
+    def advance(self) -> None:
+        """A run is done."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.advance(self.task)
+        elif self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
+            seconds = time.monotonic() - self.began
+            self.console.print(f"{self.name}: {self.done} of {self.total} runs, {seconds:.0f} s")

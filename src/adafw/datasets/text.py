@@ -1,0 +1,97 @@
+"""Text collections: RCV1 as rows of term weights, IMDB as sequences of subword numbers."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from adafw.datasets import store
+from adafw.datasets.dataset import Dataset
+from adafw.datasets.libsvm import read_libsvm
+from adafw.datasets.synthetic import text_like
+
+_RCV1_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_train.binary.bz2"
+_RCV1_FILES = ("rcv1_train.binary.bz2", "rcv1_train.binary")
+_RCV1_SAMPLE = "rcv1_v2_binary.npz"
+_RCV1_SHAPE = (20_242, 47_236)
+_RCV1_ENTRIES = 1_498_952  # no checksum is published; rows, columns and entries are checked
+
+
+def rcv1(source: store.Source = "auto") -> Dataset:
+    """RCV1, two topics against two: 20 242 documents, 47 236 term weights, unit rows, y = +-1.
+
+    The data directory is searched for LIBSVM's rcv1_train.binary (the paper's file), then for
+    rcv1_v2_binary.npz (as many other documents of RCV1-v2); then LIBSVM's file is downloaded.
+    Lewis et al. 2004.
+    """
+    store.check_source(source)
+    if source == "stand-in":
+        return _rcv1_stand_in()
+    path, sample = store.find(*_RCV1_FILES), store.find(_RCV1_SAMPLE)
+    if path is None and sample is not None and source != "original":
+        return _rcv1_sample(sample)
+    if path is None:
+        try:
+            if source == "sample":
+                raise store.missing("the RCV1-v2 sample", (_RCV1_SAMPLE,))
+            path = store.fetch("RCV1", _RCV1_URL, _RCV1_FILES, None)
+        except store.DataMissing:
+            if source == "any":
+                return _rcv1_stand_in()
+            raise
+    A, y = read_libsvm(path, n_features=_RCV1_SHAPE[1], zero_based=False)
+    if A.shape != _RCV1_SHAPE or A.nnz != _RCV1_ENTRIES:
+        raise ValueError(
+            f"{path} must be LIBSVM's rcv1_train.binary, {_RCV1_SHAPE[0]} rows with "
+            f"{_RCV1_ENTRIES} entries, got {A.shape[0]} with {A.nnz}; remove it to fetch it again."
+        )
+    return Dataset(A, y, "RCV1", "LIBSVM's rcv1_train.binary")
+
+
+def _rcv1_sample(path: Path) -> Dataset:
+    with np.load(path) as file:
+        micro, indices = file["data_micro"] * 1e-6, file["indices"].astype(np.int32)
+        A = sparse.csr_array((micro, indices, file["indptr"]), shape=tuple(file["shape"]))
+        y = file["y"].astype(np.float64)
+    m = _RCV1_SHAPE[0]
+    description = "20 242 other documents of RCV1-v2 than LIBSVM's file has"
+    return Dataset(A[:m], y[:m], "RCV1", description, is_stand_in=True)
+
+
+def _rcv1_stand_in() -> Dataset:
+    A, y = text_like(*_RCV1_SHAPE, nonzeros=75, seed=0)
+    return Dataset(A, y, "RCV1", "generated data of its shape", is_stand_in=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenisedText:
+    """Texts as numbers of subwords: text i is ids[offsets[i]:offsets[i + 1]]; y: 0 or 1."""
+
+    ids_train: NDArray[np.uint16] = field(repr=False)
+    offsets_train: NDArray[np.int64] = field(repr=False)
+    y_train: NDArray[np.uint8] = field(repr=False)
+    ids_test: NDArray[np.uint16] = field(repr=False)
+    offsets_test: NDArray[np.int64] = field(repr=False)
+    y_test: NDArray[np.uint8] = field(repr=False)
+    vocabulary: int
+    name: str
+
+
+def imdb() -> TokenisedText:
+    """IMDB reviews (25 000 to train, 25 000 to test) in 8 185 subwords; id 0 is padding, unused.
+
+    From imdb_subwords8k_ids.npz in the data directory. Reviews stand negative ones first: shuffle
+    before use. Maas et al. 2011.
+    """
+    name = "imdb_subwords8k_ids.npz"
+    path = store.find(name)
+    if path is None:
+        raise store.missing("IMDB", (name,))
+    with np.load(path) as file:
+        return TokenisedText(
+            file["ids_train"], file["offsets_train"], file["y_train"],
+            file["ids_test"], file["offsets_test"], file["y_test"],
+            vocabulary=8185, name="IMDB",
+        )  # fmt: skip

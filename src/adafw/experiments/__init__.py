@@ -1,0 +1,6 @@
+"""Experiments: a declarative file in, traces, figures and a report out."""
+
+from adafw.experiments.reproduce import reproduce
+from adafw.experiments.spec import Spec, load_spec, names
+
+__all__ = ["Spec", "load_spec", "names", "reproduce"]

@@ -1,0 +1,206 @@
+"""What the paper says of its experiments, judged by the numbers of a run.
+
+A claim holds if it does for medians over seeds and the quartile bands are apart, fails if the
+opposite does, and is undecided if the bands overlap. All comparisons are at the same budget.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adafw.experiments.results import Line, Outcome, quartiles
+from adafw.experiments.spec import Problem
+
+HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "fails", "undecided", "not tested"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, where the paper makes it, the verdict and the numbers behind it."""
+
+    problem: str
+    statement: str
+    source: str
+    verdict: str
+    evidence: str
+
+
+def judge(outcome: Outcome) -> list[Claim]:
+    """All claims that the experiment's file names, for each of its problems."""
+    unknown = sorted(set(outcome.spec.claims) - set(_CLAIMS))
+    if unknown:
+        raise ValueError(f"claims must be among {', '.join(_CLAIMS)}, got {unknown[0]!r}.")
+    return [
+        _CLAIMS[name](outcome, problem)
+        for problem in outcome.spec.problems
+        for name in outcome.spec.claims
+    ]
+
+
+def _compare(ours: Line, theirs: Line, column: str) -> int:
+    """1 if ours is smaller beyond the bands, -1 if theirs is, 0 if the bands overlap."""
+    a, b = quartiles(ours.final(column)), quartiles(theirs.final(column))
+    if a["upper"] < b["lower"]:
+        return 1
+    return -1 if b["upper"] < a["lower"] else 0
+
+
+def _against(ours: list[Line], others: list[Line], column: str) -> tuple[str, Line, Line]:
+    """The verdict on "ours has the smaller median than every other", and the two closest."""
+    mine = min(ours, key=lambda line: quartiles(line.final(column))["median"])
+    rival = min(others, key=lambda line: quartiles(line.final(column))["median"])
+    signs = [_compare(mine, other, column) for other in others]
+    verdict = HOLDS if min(signs) > 0 else FAILS if _compare(mine, rival, column) < 0 else UNDECIDED
+    return verdict, mine, rival
+
+
+def _numbers(line: Line, column: str, shift: float = 0.0) -> str:
+    q = quartiles(line.final(column) - shift)
+    return f"{line.label} {q['median']:.2e} [{q['lower']:.2e}, {q['upper']:.2e}]"
+
+
+def _faster(ours: Line, theirs: Line) -> str:
+    """How long each took to the gap that theirs ended with."""
+    goal = quartiles(theirs.final("gap"))["median"]
+    mine, other = ours.seconds_to(goal), theirs.seconds_to(goal)
+    if math.isinf(mine):
+        return f"{ours.label} never reached {theirs.label}'s final gap"
+    return f"to {theirs.label}'s final gap {mine:.2g} CPU s instead of {other:.2g}"
+
+
+def _lines(outcome: Outcome, problem: Problem, keep: Callable[[Line], bool]) -> list[Line]:
+    return [line for line in outcome.of(problem) if keep(line)]
+
+
+def _adaptive(outcome: Outcome, problem: Problem) -> list[Line]:
+    return _lines(outcome, problem, lambda line: line.family == "adaptive")
+
+
+def _claim_free(column: str, word: str) -> Callable[[Outcome, Problem], Claim]:
+    def claim(outcome: Outcome, problem: Problem) -> Claim:
+        statement = f"The adaptive method is the best projection-free one by {word}."
+        ours = _adaptive(outcome, problem)
+        others = _lines(outcome, problem, lambda line: line.family == "frank-wolfe")
+        if not (ours and others):
+            return Claim(problem.name, statement, "section 4.1", UNTESTED, "")
+        verdict, mine, rival = _against(ours, others, column)
+        shift = outcome.reference(problem) if column == "value" else 0.0
+        evidence = f"{_numbers(mine, column, shift)} against {_numbers(rival, column, shift)}"
+        if column == "gap":
+            evidence += f"; {_faster(mine, rival)}"
+        return Claim(problem.name, statement, "section 4.1", verdict, evidence)
+
+    return claim
+
+
+def _claim_projected(same: bool) -> Callable[[Outcome, Problem], Claim]:
+    def claim(outcome: Outcome, problem: Problem) -> Claim:
+        ours = _adaptive(outcome, problem)
+        estimators = {line.estimator for line in ours}
+        others = _lines(
+            outcome,
+            problem,
+            lambda line: (
+                line.family == "projected"
+                and (line.estimator in estimators if same else line.minibatch)
+            ),
+        )
+        what = "the same gradient estimator" if same else "minibatch gradients, as in the paper"
+        statement = f"It is faster than projected AdaGrad and AMSGrad with {what}."
+        source = "not in the paper" if same else "section 4.1"
+        if not (ours and others):
+            return Claim(problem.name, statement, source, UNTESTED, "")
+        verdict, mine, rival = _against(ours, others, "gap")
+        evidence = (
+            f"final gap {_numbers(mine, 'gap')} against {_numbers(rival, 'gap')}; "
+            f"{_faster(mine, rival)}"
+        )
+        return Claim(problem.name, statement, source, verdict, evidence)
+
+    return claim
+
+
+def _claim_bounds(outcome: Outcome, problem: Problem) -> Claim:
+    statement = "The theorems' bounds 2/(t+2) on the inner step sizes are not active."
+    audit = outcome.audits.get(problem.name)
+    if not audit or not audit["inner"]:
+        return Claim(problem.name, statement, "section 3.6", UNTESTED, "")
+    share, cut = audit["exceeded"] / audit["inner"], audit["cut"] / audit["inner"]
+    verdict = HOLDS if audit["exceeded"] == 0 else FAILS
+    evidence = (
+        f"of {audit['inner']} inner steps {audit['exceeded']} ({share:.2%}) would have exceeded "
+        f"2/(t+2), {audit['cut']} ({cut:.2%}) were cut at 1"
+    )
+    return Claim(problem.name, statement, "section 3.6", verdict, evidence)
+
+
+def _claim_clipping(outcome: Outcome, problem: Problem) -> Claim:
+    statement = "Clipping the metric is not needed."
+    ours = _adaptive(outcome, problem)
+    if not ours:
+        return Claim(problem.name, statement, "section 3.6", UNTESTED, "")
+    runs = [(line, trace) for line in ours for trace in line.traces.values()]
+    diverged = sum(status == "diverged" for line in ours for status in line.statuses.values())
+    fell = sum(bool(trace["gap"][-1] < trace["gap"][0]) for _, trace in runs)
+    verdict = HOLDS if diverged == 0 and fell == len(runs) else FAILS
+    evidence = (
+        f"unclipped, {fell} of {len(runs)} runs ended below their first gap, {diverged} diverged"
+    )
+    return Claim(problem.name, statement, "section 3.6", verdict, evidence)
+
+
+def _by_inner_steps(outcome: Outcome, problem: Problem) -> dict[int, Line]:
+    found = {line.spec.table.get("inner_steps"): line for line in _adaptive(outcome, problem)}
+    return {k: line for k, line in sorted(found.items()) if isinstance(k, int)}
+
+
+def _claim_default_k(outcome: Outcome, problem: Problem) -> Claim:
+    statement = "K about 5 is a good default."
+    lines = _by_inner_steps(outcome, problem)
+    if 5 not in lines or len(lines) < 3:
+        return Claim(problem.name, statement, "section 3.6", UNTESTED, "")
+    gaps = {k: quartiles(line.final("gap"))["median"] for k, line in lines.items()}
+    best = min(gaps, key=lambda k: gaps[k])
+    worse = _compare(lines[best], lines[5], "gap") > 0
+    factor = gaps[5] / gaps[best] if gaps[best] > 0 else 1.0
+    # "Good", not "best": within a factor of 3 in final gap of the best K tried.
+    verdict = HOLDS if factor <= 3 or not worse else FAILS
+    listed = ", ".join(f"K={k}: {gap:.1e}" for k, gap in gaps.items())
+    return Claim(problem.name, statement, "section 3.6", verdict,
+                 f"K=5 ends {factor:.2g} times above the best, K={best} ({listed})")  # fmt: skip
+
+
+def _claim_large_k(outcome: Outcome, problem: Problem) -> Claim:
+    statement = "Large K is less efficient in CPU time."
+    lines = _by_inner_steps(outcome, problem)
+    if len(lines) < 3:
+        return Claim(problem.name, statement, "appendix B", UNTESTED, "")
+    largest = max(lines)
+    smaller = [line for k, line in lines.items() if k != largest]
+    verdict, mine, rival = _against(smaller, [lines[largest]], "gap")
+    evidence = f"K={largest}: {_numbers(rival, 'gap')}; best smaller K: {_numbers(mine, 'gap')}"
+    return Claim(problem.name, statement, "appendix B", verdict, evidence)
+
+
+def _claim_alternatives(outcome: Outcome, problem: Problem) -> Claim:
+    statement = "A few inner steps beat both avoiding the subproblem and solving it."
+    others = _lines(outcome, problem, lambda line: line.family == "other")
+    ours = _adaptive(outcome, problem)
+    if not (ours and others):
+        return Claim(problem.name, statement, "section 3.1", UNTESTED, "")
+    verdict, mine, _ = _against(ours, others, "gap")
+    evidence = "; ".join(_numbers(line, "gap") for line in [mine, *others])
+    return Claim(problem.name, statement, "section 3.1", verdict, evidence)
+
+
+_CLAIMS: dict[str, Callable[[Outcome, Problem], Claim]] = {
+    "best projection-free by gap": _claim_free("gap", "gap"),
+    "best projection-free by objective": _claim_free("value", "objective"),
+    "faster than projected": _claim_projected(same=False),
+    "faster than projected with the same estimator": _claim_projected(same=True),
+    "bounds not active": _claim_bounds,
+    "no clipping needed": _claim_clipping,
+    "K about 5 is good": _claim_default_k,
+    "large K is slower": _claim_large_k,
+    "better than the alternatives": _claim_alternatives,
+}

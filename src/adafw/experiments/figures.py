@@ -1,0 +1,136 @@
+"""Figures: gap and objective against CPU time, epochs and LMO calls, median and band over seeds."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from adafw.experiments.results import Line, Outcome, band
+from adafw.experiments.spec import Problem, Spec
+from adafw.files import replacing
+
+_COLUMNS = (
+    ("cpu_seconds", "CPU time (s)"),
+    ("epoch", "epochs"),
+    ("lmo_calls", "LMO calls (dashed: projections)"),
+)
+
+#: Colours that colour-blind readers tell apart (after Wong 2011), by family of methods.
+_FRANK_WOLFE = ("#8c8c8c", "#56b4e9", "#0072b2", "#009e73", "#6a51a3", "#4d4d4d")
+_ADAPTIVE = ("#d55e00", "#e69f00", "#c43c6e", "#f0a30a", "#8b2500", "#e377c2", "#b15928")
+_PROJECTED = ("#000000", "#cc79a7", "#117733", "#882255")
+_OTHER = ("#117733", "#4d4d4d", "#332288")
+
+
+def draw(outcome: Outcome) -> Any:
+    """A matplotlib figure: for each problem a row of gaps and a row of objectives."""
+    from matplotlib.figure import Figure
+
+    spec = outcome.spec
+    rows = 2 * len(spec.problems)
+    figure = Figure(figsize=(13, 3.4 * rows + 1.9), layout="constrained")
+    parts = figure.subfigures(len(spec.problems), 1, squeeze=False)[:, 0]
+    for part, problem in zip(parts, spec.problems, strict=True):
+        _draw_problem(part, outcome, problem)
+    figure.suptitle(
+        spec.title + (" (quick form)" if spec.quick else ""), weight="bold", fontsize=13
+    )
+    figure.supxlabel(_settings(spec), fontsize=8.5, color="#444444", x=0.01, ha="left")
+    return figure
+
+
+def _draw_problem(part: Any, outcome: Outcome, problem: Problem) -> None:
+    axes = part.subplots(2, len(_COLUMNS), sharey="row")
+    lines = outcome.of(problem)
+    styles = _styles(lines)
+    reference = outcome.reference(problem)
+    for row, (quantity, shift, name) in enumerate(
+        (("gap", 0.0, "Frank-Wolfe gap"), ("value", reference, "objective - lower bound"))
+    ):
+        for axis, (x, label) in zip(axes[row], _COLUMNS, strict=True):
+            for line in lines:
+                column = "projections" if (x, line.family) == ("lmo_calls", "projected") else x
+                _draw_line(axis, band(line, column, quantity, shift), styles[line.label])
+            axis.set(xscale="log", yscale="log", xlabel=label)
+            axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
+            axis.spines[["top", "right"]].set_visible(False)
+        axes[row][0].set_ylabel(name)
+    handles = [_handle(line, styles[line.label]) for line in lines]
+    part.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8.5)
+    about = outcome.data[problem.name]
+    colour = "#b00020" if about["is_stand_in"] else "#222222"
+    loss = problem.loss if isinstance(problem.loss, str) else problem.loss.get("name")
+    part.suptitle(
+        f"{about['label']}; {loss} loss; {problem.constraint()!r}", fontsize=9.5, color=colour
+    )
+
+
+def _draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
+    if curve is None:  # nothing positive to show on a logarithmic axis
+        return
+    x, middle, lower, upper = curve
+    axis.fill_between(x, lower, upper, color=style["color"], alpha=0.16, linewidth=0)
+    axis.plot(x, middle, **style)
+
+
+def _handle(line: Line, style: dict[str, Any]) -> Any:
+    from matplotlib.lines import Line2D
+
+    setting = line.spec.setting.replace("learning_rate", "η").replace("inner_steps", "K")
+    text = line.label if setting == "defaults" else f"{line.label}\n   {_short(setting)}"
+    return Line2D([], [], label=text, **style)
+
+
+def _short(setting: str) -> str:
+    return setting if len(setting) <= 38 else setting[:36] + "..."
+
+
+def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:
+    """Colour by family and place in it; thick for the paper's method, dashed for projections."""
+    palettes = {
+        "frank-wolfe": _FRANK_WOLFE, "adaptive": _ADAPTIVE, "projected": _PROJECTED,
+        "other": _OTHER,
+    }  # fmt: skip
+    seen: dict[str, int] = {}
+    styles = {}
+    for line in lines:
+        number = seen.get(line.family, 0)
+        seen[line.family] = number + 1
+        palette = palettes[line.family]
+        styles[line.label] = {
+            "color": palette[number % len(palette)],
+            "linestyle": {"projected": "--", "other": ":"}.get(line.family, "-"),
+            "linewidth": 2.4 if line.family == "adaptive" and number == 0 else 1.4,
+        }
+    return styles
+
+
+def _settings(spec: Spec) -> str:
+    """The settings as the foot of the figure."""
+    budget = ", ".join(f"{key} = {value}" for key, value in spec.budget.items())
+    head = (
+        f"Each run: {budget}. Median and quartiles over {len(spec.seeds)} seeds"
+        f"{f' of {spec.repeats} repeats' if spec.repeats > 1 else ''}, one thread a process. "
+        "Time without measuring."
+    )
+    return "\n".join([head, *spec.notes])
+
+
+def svg(figure: Any) -> str:
+    """The figure as SVG text with a fixed salt, so that the same data give the same bytes."""
+    import matplotlib
+
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "adafw", "svg.fonttype": "path"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
+def save(outcome: Outcome, folder: Path) -> str:
+    """Writes figure.svg and figure.png; returns the SVG text for the report."""
+    figure = draw(outcome)
+    text = svg(figure)
+    with replacing(folder / "figure.svg") as partial:
+        partial.write_text(text, encoding="utf-8")
+    with replacing(folder / "figure.png") as partial:
+        figure.savefig(partial, format="png", dpi=110)
+    return text

@@ -1,0 +1,179 @@
+"""report.html: one self-contained page about a run."""
+
+import math
+import re
+from html import escape
+from typing import Any
+
+from adafw.experiments.claims import Claim
+from adafw.experiments.results import Line, Outcome, quartiles
+from adafw.experiments.spec import Problem
+
+_STYLE = """
+:root { --ink: #1c1e21; --quiet: #60656c; --rule: #e3e5e8; --paper: #ffffff; --tint: #f6f7f9; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--tint); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 32px 28px 64px; background: var(--paper); }
+h1 { font-size: 26px; line-height: 1.25; margin: 0 0 4px; }
+h2 { font-size: 18px; margin: 40px 0 12px; padding-top: 16px; border-top: 1px solid var(--rule); }
+h3 { font-size: 15px; margin: 24px 0 8px; }
+p, ul { max-width: 78ch; } .quiet { color: var(--quiet); }
+.warn { color: #8a1020; background: #fdecee; border-left: 4px solid #c62839; padding: 8px 12px;
+  max-width: none; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px;
+  font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; color: var(--quiet); white-space: nowrap; }
+th, td { padding: 6px 10px; border-bottom: 1px solid var(--rule); vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; } small { color: var(--quiet); }
+tr.best td { background: #fff6ea; }
+.verdict { display: inline-block; padding: 1px 9px; border-radius: 10px; font-size: 13px;
+  font-weight: 600; white-space: nowrap; }
+.holds { background: #e2f4e6; color: #14602a; } .fails { background: #fde4e6; color: #8a1020; }
+.undecided, .not { background: #eceef1; color: #454a52; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; }
+dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
+@media print { body { background: none; } main { padding: 0; } }
+"""
+
+
+def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
+    """The whole page; nothing in it is fetched from anywhere."""
+    spec = outcome.spec
+    body = [
+        f"<h1>{escape(spec.title)}</h1>",
+        f'<p class="quiet">{escape(_subtitle(outcome))}</p>',
+        *[
+            f'<p class="warn">Stand-in data: {escape(about["label"])}</p>'
+            for about in outcome.data.values()
+            if about["is_stand_in"]
+        ],
+        f"<figure>{_inline(svg)}</figure>",
+        "<h2>The paper's claims, judged by this run</h2>",
+        _claims_table(claims, several=len(spec.problems) > 1),
+        "<h2>Final numbers</h2>",
+        "<p>Last iterate of every run: median over seeds [quartiles]. The objective is shown above "
+        "the best lower bound that any run proved. Highlighted: smallest median gap.</p>",
+        *[_final_table(outcome, problem) for problem in spec.problems],
+        "<h2>Settings</h2>",
+        *[_settings_table(outcome, problem) for problem in spec.problems],
+        _notes(outcome),
+        "<h2>Environment</h2>",
+        _environment(outcome.environment),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(spec.title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _inline(svg: str) -> str:
+    """SVG to stand inside HTML: no XML head, and a size that follows the page."""
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
+    return re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest
+
+
+def _subtitle(outcome: Outcome) -> str:
+    spec = outcome.spec
+    form = "quick form" if spec.quick else "full form"
+    budget = ", ".join(f"{key} = {value}" for key, value in spec.budget.items())
+    seeds = ", ".join(map(str, spec.seeds))
+    return f"{form}; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
+
+
+def _claims_table(claims: list[Claim], several: bool) -> str:
+    if not claims:
+        return "<p>The experiment's file names no claims.</p>"
+    head = ["Verdict", *(["Problem"] if several else []), "Claim", "Paper", "Here"]
+    rows = []
+    for claim in claims:
+        badge = f'<span class="verdict {claim.verdict.split()[0]}">{escape(claim.verdict)}</span>'
+        problem = [escape(claim.problem)] if several else []
+        rest = (escape(claim.statement), escape(claim.source), escape(claim.evidence))
+        rows.append([badge, *problem, *rest])
+    legend = (
+        '<p class="quiet">A comparison holds if it does for the medians over seeds and the '
+        "quartile bands are apart, fails if the opposite does, and is undecided if the bands "
+        "overlap. All at the same budget.</p>"
+    )
+    return _table(head, rows) + legend
+
+
+def _final_table(outcome: Outcome, problem: Problem) -> str:
+    lines = outcome.of(problem)
+    best = min(lines, key=lambda line: quartiles(line.final("gap"))["median"])
+    shift = outcome.reference(problem)
+    head = ["Algorithm", "Gap", "Objective - bound", "CPU s", "Epochs", "Iterations", "LMO calls",
+            "Projections", "Non-zeros", "Ended by"]  # fmt: skip
+    rows = [
+        [
+            escape(line.label),
+            _spread(line, "gap"),
+            _spread(line, "value", shift),
+            *(
+                _count(line, name)
+                for name in ("cpu_seconds", "epoch", "iteration", "lmo_calls", "projections",
+                             "nonzeros")
+            ),
+            escape(", ".join(sorted(set(line.statuses.values())))),
+        ]
+        for line in lines
+    ]  # fmt: skip
+    heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
+    return heading + _table(head, rows, numbers=range(1, 9), best=lines.index(best))
+
+
+def _settings_table(outcome: Outcome, problem: Problem) -> str:
+    about = outcome.data[problem.name]
+    text = (
+        f"{about['label']} ({about['description']}); {problem.loss} loss; {problem.constraint()!r}"
+    )
+    rows = [
+        [escape(line.label), escape(line.spec.setting), escape(line.spec.note)]
+        for line in outcome.of(problem)
+    ]
+    return f"<p>{escape(text)}</p>" + _table(["Algorithm", "Settings", "Chosen by"], rows)
+
+
+def _notes(outcome: Outcome) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in outcome.spec.notes)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _environment(table: dict[str, Any]) -> str:
+    flat = {**{k: v for k, v in table.items() if k != "packages"}, **table["packages"]}
+    items = "".join(
+        f"<dt>{escape(str(key).replace('_', ' '))}</dt><dd>{escape(str(value))}</dd>"
+        for key, value in flat.items()
+    )
+    return f"<dl>{items}</dl>"
+
+
+def _spread(line: Line, column: str, shift: float = 0.0) -> str:
+    q = quartiles(line.final(column) - shift)
+    if math.isinf(q["median"]):
+        return "diverged"
+    return f"{q['median']:.2e}<br><small>[{q['lower']:.1e}, {q['upper']:.1e}]</small>"
+
+
+def _count(line: Line, column: str) -> str:
+    middle = quartiles(line.final(column))["median"]
+    return f"{middle:,.0f}".replace(",", "\u202f") if middle >= 100 else f"{middle:.3g}"
+
+
+def _table(head: list[str], rows: list[list[str]], numbers: Any = (), best: int = -1) -> str:
+    def cell(tag: str, i: int, text: str) -> str:
+        return f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>"
+
+    top = "".join(cell("th", i, escape(text)) for i, text in enumerate(head))
+    lines = "".join(
+        f"<tr{' class=best' if n == best else ''}>"
+        + "".join(cell("td", i, text) for i, text in enumerate(row))
+        + "</tr>"
+        for n, row in enumerate(rows)
+    )
+    return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'

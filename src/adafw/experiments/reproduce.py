@@ -1,0 +1,99 @@
+"""From an experiment's file to its results, in one call."""
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from adafw import checks
+from adafw.experiments import figures, report, results, runner
+from adafw.experiments.claims import judge
+from adafw.experiments.results import Outcome
+from adafw.experiments.spec import load_spec
+from adafw.files import write_text
+
+
+class Bar(Protocol):
+    """What shows how far a run is."""
+
+    def start(self, name: str, total: int) -> None:
+        """An experiment of so many runs begins."""
+
+    def advance(self) -> None:
+        """A run is done."""
+
+
+class NoBar:
+    """Shows nothing."""
+
+    def start(self, name: str, total: int) -> None:
+        """Nothing."""
+
+    def advance(self) -> None:
+        """Nothing."""
+
+
+def reproduce(
+    experiment: str | os.PathLike[str],
+    out: str | os.PathLike[str] = "out",
+    *,
+    quick: bool = False,
+    seeds: Sequence[int] | None = None,
+    workers: int | None = None,
+    fresh: bool = False,
+    bar: Bar | None = None,
+) -> Outcome:
+    """Runs an experiment and writes out/<name>/: trace.csv, summary.json, figure.*, report.html.
+
+    Parameters
+    ----------
+    experiment : a name of `adafw.experiments.names()`, or the path of a TOML file.
+    quick : apply the file's [quick] table.
+    seeds : instead of the file's.
+    workers : processes of one thread each; None means one per core.
+    fresh : forget what earlier, unfinished or finished, calls have left; otherwise it is used.
+
+    Call it under `if __name__ == "__main__":`, since it starts processes.
+    """
+    spec = load_spec(experiment, quick)
+    if seeds is not None:
+        spec = replace(spec, seeds=tuple(checks.integer(seed, "seeds", 0) for seed in seeds))
+    workers = os.cpu_count() or 1 if workers is None else checks.integer(workers, "workers", 1)
+    bar = NoBar() if bar is None else bar
+    folder = Path(out) / spec.name
+    work = folder / "work"
+    if fresh:
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    data, parts = {}, {}
+    for problem in spec.problems:
+        data[problem.name], parts[problem.name] = runner.prepare(problem, work)
+    jobs = runner.jobs_of(spec, parts, work)
+    bar.start(spec.name, len(jobs))
+    runner.run_all(jobs, workers, bar)
+    outcome = results.collect(spec, data, jobs, workers)
+    write(outcome, folder)
+    return outcome
+
+
+def write(outcome: Outcome, folder: Path) -> None:
+    """All files of a finished experiment."""
+    claims = judge(outcome)
+    results.write_traces(outcome, folder / "trace.csv")
+    table = _finite(results.summary(outcome, claims))
+    write_text(folder / "summary.json", json.dumps(table, indent=2, allow_nan=False) + "\n")
+    svg = figures.save(outcome, folder)
+    write_text(folder / "report.html", report.render(outcome, claims, svg))
+
+
+def _finite(thing: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(thing, dict):
+        return {key: _finite(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [_finite(value) for value in thing]
+    return None if isinstance(thing, float) and not math.isfinite(thing) else thing

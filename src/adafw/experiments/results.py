@@ -1,0 +1,249 @@
+"""The outcome of an experiment: curves, medians and bands over seeds, the files of record."""
+
+import csv
+import io
+import json
+import math
+import os
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.experiments.runner import Job
+from adafw.experiments.spec import AlgorithmSpec, Problem, Spec
+from adafw.files import write_text
+from adafw.gradients import Minibatch
+from adafw.recorder import Trace
+from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One algorithm on one problem: a trace and a status for every seed."""
+
+    problem: Problem
+    spec: AlgorithmSpec
+    setting: str
+    traces: dict[int, Trace]
+    statuses: dict[int, str]
+
+    @property
+    def label(self) -> str:
+        """The name in legends and tables."""
+        return self.spec.label
+
+    @property
+    def family(self) -> str:
+        """frank-wolfe, adaptive, projected, or other."""
+        step = self.spec.build().step
+        for kind, name in (
+            (FrankWolfeStep, "frank-wolfe"), (AdaptiveStep, "adaptive"),
+            (ProjectedStep, "projected"),
+        ):  # fmt: skip
+            if isinstance(step, kind):
+                return name
+        return "other"
+
+    @property
+    def estimator(self) -> str:
+        """The gradient estimator's name."""
+        return type(self.spec.build().gradient).__name__
+
+    @property
+    def minibatch(self) -> bool:
+        """Whether gradients are plain minibatch means."""
+        return isinstance(self.spec.build().gradient, Minibatch)
+
+    def final(self, column: str) -> Column:
+        """The column's last entry, one for each seed; inf where the run diverged."""
+        values = [
+            math.inf if self.statuses[seed] == "diverged" and column in ("gap", "value") else
+            float(trace[-1]._asdict()[column])
+            for seed, trace in self.traces.items()
+        ]  # fmt: skip
+        return np.array(values)
+
+    def seconds_to(self, gap: float) -> float:
+        """Median CPU seconds until the gap is at most this; inf where most runs never got there."""
+        reached = []
+        for trace in self.traces.values():
+            below = np.flatnonzero(trace["gap"] <= gap)
+            reached.append(trace["cpu_seconds"][below[0]] if below.size else math.inf)
+        return float(np.median(reached))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """All lines of an experiment and what is needed to judge and to repeat it."""
+
+    spec: Spec
+    data: dict[str, dict[str, Any]]
+    lines: tuple[Line, ...]
+    audits: dict[str, dict[str, int]]
+    environment: dict[str, Any]
+
+    def of(self, problem: Problem) -> list[Line]:
+        """The lines of one problem."""
+        return [line for line in self.lines if line.problem is problem]
+
+    def reference(self, problem: Problem) -> float:
+        """The best lower bound on the minimum that any run proved."""
+        bounds = [t["lower_bound"].max() for line in self.of(problem) for t in line.traces.values()]
+        return float(np.nanmax(bounds))
+
+
+def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], workers: int) -> Outcome:
+    """Reads the files of all finished runs."""
+    lines, audits = [], {}
+    for problem in spec.problems:
+        mine = [job for job in jobs if job.problem is problem]
+        for algorithm in problem.algorithms:
+            traces, statuses = {}, {}
+            for seed in spec.seeds:
+                runs = [
+                    json.loads(job.file.read_text())
+                    for job in mine
+                    if job.algorithm is algorithm and job.seed == seed and not job.audit
+                ]
+                traces[seed], statuses[seed] = _merged(runs), runs[0]["status"]
+            setting = spec.setting(problem, algorithm)
+            lines.append(Line(problem, algorithm, setting, traces, statuses))
+        for job in mine:
+            if job.audit:
+                audits[problem.name] = json.loads(job.file.read_text())["step"]
+    return Outcome(spec, data, tuple(lines), audits, environment(workers))
+
+
+def _merged(runs: list[dict[str, Any]]) -> Trace:
+    """Repeats of one seed do the same work; what differs is time, of which the median is taken."""
+    rows = [list(row) for row in runs[0]["records"]]
+    for name in ("cpu_seconds", "wall_seconds"):
+        column = Trace.columns.index(name)
+        for i, row in enumerate(rows):
+            times = [run["records"][i][column] for run in runs if _same(run["records"], i, row)]
+            row[column] = float(np.median(times))
+    return Trace([tuple(row) for row in rows])
+
+
+def _same(records: list[Any], i: int, row: list[Any]) -> bool:
+    return i < len(records) and records[i][0] == row[0]
+
+
+def band(
+    line: Line, x: str, y: str, shift: float = 0.0
+) -> tuple[Column, Column, Column, Column] | None:
+    """(x, median, lower and upper quartile of y - shift over seeds) on a common grid of x.
+
+    Curves are interpolated in logarithms, over the range of x that every seed has covered.
+    """
+    curves = []
+    for trace in line.traces.values():
+        at, values = trace[x].astype(float), trace[y] - shift
+        keep = (at > 0) & (values > 0) & np.isfinite(values)
+        # A grid value needs increasing x: of records at one x the last counts.
+        at, values = at[keep], values[keep]
+        last = np.append(np.diff(at) > 0, True) if at.size else np.zeros(0, bool)
+        curves.append((np.log(at[last]), np.log(values[last])))
+    if any(len(at) < 2 for at, _ in curves):
+        return None
+    low, high = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
+    if low >= high:
+        return None
+    grid = np.unique(np.concatenate([at[(at >= low) & (at <= high)] for at, _ in curves]))
+    if len(grid) > 150:
+        grid = np.linspace(low, high, 150)
+    table = np.exp([np.interp(grid, at, values) for at, values in curves])
+    lower, middle, upper = np.quantile(table, [0.25, 0.5, 0.75], axis=0)
+    return np.exp(grid), middle, lower, upper
+
+
+def write_traces(outcome: Outcome, path: Path) -> None:
+    """trace.csv: algorithm, setting, seed, then the columns of a trace."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["algorithm", "setting", "seed", *Trace.columns])
+    for line in outcome.lines:
+        for seed, trace in line.traces.items():
+            writer.writerows([line.label, line.setting, seed, *record] for record in trace)
+    write_text(path, text.getvalue())
+
+
+def quartiles(values: Column) -> dict[str, float]:
+    """Median and quartiles; quartiles of infinite values are infinite, not NaN."""
+    with np.errstate(invalid="ignore"):
+        lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75], method="nearest")
+    return {"median": float(middle), "lower": float(lower), "upper": float(upper)}
+
+
+def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
+    """summary.json: final medians and spread, verdicts, settings, data, environment."""
+    columns = ("gap", "value", "epoch", "iteration", "lmo_calls", "projections", "cpu_seconds",
+               "nonzeros", "violation")  # fmt: skip
+    spec = outcome.spec
+    return {
+        "experiment": spec.name,
+        "title": spec.title,
+        "quick": spec.quick,
+        "budget": dict(spec.budget),
+        "seeds": list(spec.seeds),
+        "repeats": spec.repeats,
+        "notes": list(spec.notes),
+        "data": outcome.data,
+        "lower_bound": {p.name: outcome.reference(p) for p in spec.problems},
+        "algorithms": [
+            {
+                "problem": line.problem.name,
+                "algorithm": line.label,
+                "setting": line.setting,
+                "note": line.spec.note,
+                "status": {str(seed): status for seed, status in line.statuses.items()},
+                "final": {name: quartiles(line.final(name)) for name in columns},
+            }
+            for line in outcome.lines
+        ],
+        "bounds_on_inner_steps": outcome.audits,
+        "claims": [vars(claim) for claim in claims],
+        "environment": outcome.environment,
+    }
+
+
+def environment(workers: int) -> dict[str, Any]:
+    """Machine and versions."""
+    packages = ("adafw", "numpy", "scipy", "numba", "matplotlib")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "processes": workers,
+        "threads_per_process": 1,
+    }
+
+
+def version(package: str) -> str:
+    """The installed version, or what the source says."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        import adafw
+
+        return adafw.__version__ if package == "adafw" else "not installed"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()

@@ -1,0 +1,247 @@
+"""Runs an experiment: interleaved, in parallel, and so that a killed run goes on where it stopped.
+
+Every finished run is one file, written whole or not at all; a run in progress saves its state every
+few seconds and is taken up from there, bit for bit.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import adafw
+from adafw.datasets import load_parts, save_parts
+from adafw.experiments.alternatives import AuditedStep
+from adafw.experiments.spec import AlgorithmSpec, Problem, Spec, digest
+from adafw.files import write_text
+from adafw.recorder import Record, every
+from adafw.solver import State
+from adafw.steps import AdaptiveStep
+
+_SAVE_EVERY = 5.0  # seconds of work that a kill may cost
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: everything a worker needs, and where its outcome goes."""
+
+    problem: Problem
+    algorithm: AlgorithmSpec
+    seed: int
+    budget: dict[str, Any] = field(hash=False)
+    parts: Path
+    file: Path
+    audit: bool = False
+
+    @property
+    def state_file(self) -> Path:
+        """Where the state of the unfinished run is kept."""
+        return self.file.with_suffix(".state.npz")
+
+
+class Stopped(Exception):
+    """The run was asked to stop and has saved its state."""
+
+
+# In the main process ---------------------------------------------------------------------------
+
+
+def prepare(problem: Problem, work: Path) -> tuple[dict[str, Any], Path]:
+    """What the problem's data are (a plain table), and where they lie as mapped parts.
+
+    Made once: workers map the same pages, and a run that goes on does not load again.
+    """
+    mark = digest([dict(problem.data), os.environ.get("ADAFW_DATA")])
+    about, parts = work / f"data-{mark}.json", work / f"data-{mark}.parts"
+    if not (about.is_file() and parts.is_dir()):
+        data = problem.dataset()
+        problem.objective(data.A[:1], data.y[:1])  # refuses labels that the loss cannot take
+        save_parts(parts, data.A, data.y)
+        table = {
+            "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
+            "label": data.label, "shape": list(data.A.shape),
+        }  # fmt: skip
+        write_text(about, json.dumps(table))
+    return json.loads(about.read_text()), parts
+
+
+def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:
+    """All runs, interleaved: each repeat and seed goes through all problems and algorithms.
+
+    So that whatever else the machine does hits every algorithm alike. The last ones, one for each
+    problem, count how often bounds on the inner step sizes would have been active.
+    """
+    found = []
+    for repeat in range(spec.repeats):
+        for seed in spec.seeds:
+            for problem in spec.problems:
+                found += [
+                    _job(spec, problem, line, seed, repeat, parts[problem.name], work)
+                    for line in problem.algorithms
+                ]
+    for problem in spec.problems:
+        line = next((a for a in problem.algorithms if is_adaptive(a)), None)
+        if line is not None:
+            found.append(
+                _job(spec, problem, line, spec.seeds[0], 0, parts[problem.name], work, audit=True)
+            )
+    return found
+
+
+def is_adaptive(line: AlgorithmSpec) -> bool:
+    """Whether the line is Template 3."""
+    return isinstance(line.build().step, AdaptiveStep)
+
+
+def _job(
+    spec: Spec, problem: Problem, line: AlgorithmSpec, seed: int, repeat: int, parts: Path,
+    work: Path, audit: bool = False,
+) -> Job:  # fmt: skip
+    budget = dict(spec.budget)
+    # Whatever changes the outcome is in the file's name, so that no stale run is ever taken up.
+    what = [parts.name, problem.loss, problem.set, dict(line.table), budget, adafw.__version__]
+    kind = "audit" if audit else f"run{repeat}"
+    file = work / f"{kind}-{problem.name}-seed{seed}-{digest([line.label, *what])}.json"
+    return Job(problem, line, seed, budget, parts, file, audit)
+
+
+def run_all(jobs: list[Job], workers: int, bar: Any) -> None:
+    """Runs what has not been run yet. `bar.advance()` is called once for every finished job."""
+    left = []
+    for job in jobs:
+        if job.file.is_file():
+            bar.advance()
+        else:
+            left.append(job)
+    if not left:
+        return
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(
+            min(workers, len(left)), context, initializer=_start_worker, initargs=(stop,)
+        ) as pool,
+    ):
+        waiting: set[Future[None]] = {pool.submit(run_one, job) for job in left}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    bar.advance()
+        except BaseException:
+            # The workers save their states and end; only then does the pool close.
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Workers started in here compute on one thread each, so that their CPU time is one core's."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# In a worker -----------------------------------------------------------------------------------
+
+_stop: Any = None
+
+
+def _start_worker(stop: Any) -> None:
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _die_with(parent: int) -> None:
+    """Ends this process when the main one was killed; finished files are whole whenever it is."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def run_one(job: Job) -> None:
+    """Runs a job from its last saved state, if there is one, and writes its outcome."""
+    f = _objective(job)
+    algorithm = job.algorithm.build()
+    if job.audit and isinstance(algorithm.step, AdaptiveStep):
+        algorithm = replace(algorithm, step=AuditedStep(algorithm.step))
+    _warm_up(f, job, algorithm)
+    budget = dict(job.budget)
+    seconds = budget.get("record_every")
+    if isinstance(seconds, dict):
+        budget["record_every"] = every(**seconds)
+    start: dict[str, Any] = {"seed": job.seed}
+    if job.state_file.is_file():
+        start = {"state": State.load(job.state_file)}
+    result = adafw.minimize(
+        f, job.problem.constraint(), algorithm, **start, **budget,
+        callbacks=[_Saver(job.state_file)], progress=False,
+    )  # fmt: skip
+    if result.status in ("callback", "interrupted"):
+        result.state.save(job.state_file)
+        raise Stopped
+    outcome = {
+        "status": result.status,
+        "records": [list(record) for record in result.trace],
+        "step": {k: v for k, v in result.state.step.items() if isinstance(v, int)},
+    }
+    write_text(job.file, json.dumps(outcome))
+    job.state_file.unlink(missing_ok=True)
+
+
+#: The objective of the last job, which the next one mostly shares, and what it was made from.
+_held: tuple[Any, Any] = (None, None)
+
+
+def _objective(job: Job) -> adafw.LinearModel:
+    global _held
+    key = (job.parts, str(job.problem.loss))
+    if _held[0] != key:
+        _held = (key, job.problem.objective(*load_parts(job.parts)))
+    return _held[1]
+
+
+_warm: set[str] = set()
+
+
+def _warm_up(f: adafw.LinearModel, job: Job, algorithm: adafw.Algorithm) -> None:
+    """A few iterations off the record: code is compiled and data paged in before the clock runs."""
+    key = f"{job.parts} {job.problem.name} {job.algorithm.label}"
+    if key not in _warm:
+        constraint = job.problem.constraint()
+        adafw.minimize(f, constraint, algorithm, max_iterations=2, record_every=2, progress=False)
+        _warm.add(key)
+
+
+class _Saver:
+    """A callback that saves the state every few seconds, and stops the run when asked to."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.saved = file, time.monotonic()
+
+    def __call__(self, state: State, record: Record) -> bool:
+        if time.monotonic() - self.saved > _SAVE_EVERY:
+            state.save(self.file)
+            self.saved = time.monotonic()
+        return _stop is not None and _stop.is_set()

@@ -1,0 +1,268 @@
+"""An experiment as a small TOML file: data, loss, set, algorithms with settings, budget, seeds."""
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import adafw
+from adafw import checks
+from adafw.experiments import alternatives
+from adafw.tuning import TUNING_SEED
+
+#: Limits of `minimize` that a budget may set.
+_LIMITS = ("max_iterations", "max_epochs", "max_seconds", "max_cpu_seconds", "max_lmo_calls")
+
+
+@dataclass(frozen=True)
+class AlgorithmSpec:
+    """One line of a figure: a label, and the table that the algorithm is built from."""
+
+    label: str
+    table: Mapping[str, Any]
+    note: str = ""
+
+    def build(self) -> adafw.Algorithm:
+        """The algorithm, a preset by name or a pair of a gradient estimator and a step."""
+        table = dict(self.table)
+        if "step" in table:
+            _only(table, ("gradient", "step"), f"algorithm {self.label!r}")
+            gradient = build("gradient", table["gradient"])
+            return adafw.Algorithm(gradient, build("step", table["step"]), self.label)
+        return replace(build("algorithm", table), name=self.label)
+
+    @property
+    def setting(self) -> str:
+        """The settings in words: what trace.csv and the figures show."""
+        table = {k: v for k, v in self.table.items() if k != "name"}
+        return ", ".join(f"{key}={_words(value)}" for key, value in table.items()) or "defaults"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data, loss and set, and the algorithms that are compared on them."""
+
+    name: str
+    data: Mapping[str, Any]
+    loss: Any
+    set: Any
+    algorithms: tuple[AlgorithmSpec, ...]
+    folder: str = "."
+
+    def dataset(self) -> adafw.datasets.Dataset:
+        """Loads or makes the data."""
+        from adafw.experiments.data import load
+
+        return load(self.data, Path(self.folder))
+
+    def constraint(self) -> adafw.Constraint:
+        """The set."""
+        return build("set", self.set)
+
+    def objective(self, A: Any, y: Any) -> adafw.LinearModel:
+        """The mean loss of a linear model on these data."""
+        return adafw.LinearModel(A, y, build("loss", self.loss))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An experiment: problems, the budget of every run, seeds and repeats, what is claimed."""
+
+    name: str
+    title: str
+    problems: tuple[Problem, ...]
+    budget: Mapping[str, Any]
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    repeats: int = 1
+    notes: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    quick: bool = False
+
+    def setting(self, problem: Problem, algorithm: AlgorithmSpec) -> str:
+        """The settings of a line, with the problem in front where there are several."""
+        several = len(self.problems) > 1
+        return f"{problem.name}: {algorithm.setting}" if several else algorithm.setting
+
+
+def names() -> list[str]:
+    """The experiments that come with the package."""
+    folder = resources.files("adafw.experiments") / "specs"
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[-5:] == ".toml")
+
+
+def load_spec(source: str | os.PathLike[str], quick: bool = False) -> Spec:
+    """The experiment of this name, or of this TOML file; `quick` applies its [quick] table."""
+    text, folder = _text(source)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{source} must be a TOML file: {error}.") from None
+    overrides = document.pop("quick", {})
+    if quick:
+        document = _merged(document, overrides)
+    return _spec(document, str(source), folder, quick)
+
+
+def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
+    if str(source) in names():
+        path = resources.files("adafw.experiments") / "specs" / f"{source}.toml"
+        return path.read_text(encoding="utf-8"), "."
+    file = Path(source)
+    if not file.is_file():
+        raise ValueError(
+            f"experiment must be one of {', '.join(names())} or a TOML file, got {str(source)!r}."
+        )
+    return file.read_text(encoding="utf-8"), str(file.parent)
+
+
+def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """The document with the quick table laid over it; `data` goes into every problem of a name."""
+    merged = dict(document)
+    for key, value in overrides.items():
+        if key == "data" and "problems" in document:
+            merged["problems"] = [
+                {**problem, "data": {**problem["data"], **value.get(problem["name"], {})}}
+                for problem in document["problems"]
+            ]
+        elif isinstance(value, dict) and key == "data":
+            merged[key] = {**document.get(key, {}), **value}
+        else:
+            merged[key] = value
+    return merged
+
+
+def _spec(document: dict[str, Any], source: str, folder: str, quick: bool) -> Spec:
+    single = ("data", "loss", "set", "algorithms")
+    known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims")
+    _only(document, (*known, "problems", *single), source)
+    name = document.get("name", Path(source).stem)
+    if not re.fullmatch(r"[\w.-]+", str(name)):
+        raise ValueError(
+            f"name must be letters, digits, '.', '_' and '-' in {source}, got {name!r}."
+        )
+    tables = document.get("problems")
+    if tables is None:
+        tables = [{"name": name, **{k: document[k] for k in single if k in document}}]
+    seeds = tuple(
+        checks.integer(seed, "seeds", 0) for seed in document.get("seeds", (1, 2, 3, 4, 5))
+    )
+    if not seeds or len(set(seeds)) < len(seeds) or TUNING_SEED in seeds:
+        raise ValueError(
+            f"seeds must be different, at least one, and not {TUNING_SEED}, by which learning "
+            f"rates are tuned, got {list(seeds)} in {source}."
+        )
+    return Spec(
+        name=name,
+        title=document.get("title", name),
+        problems=tuple(_problem(table, source, folder) for table in tables),
+        budget=_budget(document.get("budget"), source),
+        seeds=seeds,
+        repeats=checks.integer(document.get("repeats", 1), "repeats", 1),
+        notes=tuple(document.get("notes", ())),
+        claims=tuple(document.get("claims", ())),
+        quick=quick,
+    )
+
+
+def _budget(table: Any, source: str) -> dict[str, Any]:
+    if not isinstance(table, dict) or not any(key in _LIMITS for key in table):
+        raise ValueError(f"budget must set one of {', '.join(_LIMITS)} in {source}, got {table!r}.")
+    _only(table, (*_LIMITS, "gap_tolerance", "record_every"), f"budget of {source}")
+    return table
+
+
+def _problem(table: dict[str, Any], source: str, folder: str) -> Problem:
+    keys = ("name", "data", "loss", "set", "algorithms")
+    _only(table, keys, source)
+    for key in keys:
+        if not table.get(key):
+            raise ValueError(f"{key} must be given in {source}.")
+    lines = []
+    for entry in table["algorithms"]:
+        settings = {k: v for k, v in entry.items() if k not in ("label", "note")}
+        label = entry.get("label", entry.get("name"))
+        if label is None or ("name" in settings) == ("step" in settings):
+            raise ValueError(
+                f"an algorithm needs a name, or a label, a gradient and a step, in {source}, "
+                f"got {entry!r}."
+            )
+        lines.append(AlgorithmSpec(label, settings, entry.get("note", "")))
+    labels = [line.label for line in lines]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"labels of algorithms must differ in {source}, got {labels}.")
+    problem = Problem(
+        table["name"], table["data"], table["loss"], table["set"], tuple(lines), folder
+    )
+    problem.constraint()  # everything that can be built is, before any work starts
+    build("loss", problem.loss)
+    for line in lines:
+        line.build()
+    return problem
+
+
+# What a name may stand for, by the key it is given under: where it is looked up, what it must be.
+_PLACES: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "algorithm": ((adafw,), adafw.Algorithm),
+    "loss": ((adafw.losses,), adafw.losses.Loss),
+    "set": ((adafw,), adafw.Constraint),
+    "gradient": ((adafw.gradients,), adafw.gradients.GradientEstimator),
+    "metric": ((adafw.metrics,), adafw.metrics.Metric),
+    "step": ((adafw.steps, alternatives), adafw.steps.Step),
+    "step_size": ((adafw.schedules,), Callable),
+    "max_step": ((adafw.schedules,), Callable),
+    "batch_size": ((adafw.schedules,), Callable),
+    "learning_rate": ((adafw.schedules,), Callable),
+}
+
+
+def build(key: str, value: Any) -> Any:
+    """The object a TOML value stands for: a name, a table with a name and options, or a number.
+
+    A learning rate may be written as the paper does, "10^-3/2".
+    """
+    if key not in _PLACES or not isinstance(value, str | dict):
+        return value
+    if isinstance(value, str) and value.startswith("10^"):
+        try:
+            return 10.0 ** float(Fraction(value[3:]))
+        except ValueError:
+            raise ValueError(f'{key} must be a number or "10^<fraction>", got {value!r}.') from None
+    table = {"name": value} if isinstance(value, str) else dict(value)
+    name = table.pop("name", None)
+    places, kind = _PLACES[key]
+    options = {k: build(k, v) for k, v in table.items()}
+    for place in places:
+        if isinstance(name, str) and name.isidentifier() and hasattr(place, name):
+            try:
+                made = getattr(place, name)(**options)
+            except TypeError as error:
+                raise ValueError(f"{key} {name} cannot be made: {error}") from None
+            if isinstance(made, kind):
+                return made
+    raise ValueError(f"{key} must be a name in {places[0].__name__}, got {name!r}.")
+
+
+def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise ValueError(f"{where} must have the keys {', '.join(known)} only, got {unknown[0]!r}.")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = ", ".join(f"{k}={_words(v)}" for k, v in value.items() if k != "name")
+        return f"{value.get('name', '')}({inside})" if inside else str(value.get("name"))
+    return str(value)
+
+
+def digest(thing: Any) -> str:
+    """A short mark that tells one plain table from another."""
+    text = json.dumps(thing, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,56 @@
+"""The learning-rate search on a line of an experiment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import adafw
+from adafw.experiments.spec import AlgorithmSpec, Problem, Spec
+from adafw.tuning import TUNING_SEED, Trial, Tuning
+
+
+def tune_line(
+    spec: Spec,
+    label: str,
+    problem_name: str | None,
+    budget: Mapping[str, Any],
+    measure: Any = "gap",
+    seed: int | None = None,
+    report: Callable[[Trial], None] | None = None,
+) -> Tuning:
+    """`adafw.tune` for the algorithm of this label; the file's own learning rate is not used."""
+    problem, line = _find(spec, label, problem_name)
+    seed = TUNING_SEED if seed is None else seed
+    if seed in spec.seeds:
+        raise ValueError(f"seed must not be one that judges {spec.name}, {spec.seeds}, got {seed}.")
+    data = problem.dataset()
+    return adafw.tune(
+        problem.objective(data.A, data.y),
+        problem.constraint(),
+        lambda eta: _with_rate(line, eta).build(),
+        measure=measure,
+        seed=seed,
+        report=report,
+        **budget,
+    )
+
+
+def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[Problem, AlgorithmSpec]:
+    for problem in spec.problems:
+        for line in problem.algorithms:
+            if line.label == label and problem_name in (None, problem.name):
+                if not _has_rate(line):
+                    raise ValueError(f"algorithm must have a learning rate, got {label!r}.")
+                return problem, line
+    labels = [line.label for problem in spec.problems for line in problem.algorithms]
+    raise ValueError(f"algorithm must be one of {', '.join(labels)}, got {label!r}.")
+
+
+def _has_rate(line: AlgorithmSpec) -> bool:
+    return "learning_rate" in line.table or "learning_rate" in line.table.get("step", {})
+
+
+def _with_rate(line: AlgorithmSpec, eta: float) -> AlgorithmSpec:
+    if "learning_rate" in line.table:
+        return replace(line, table={**line.table, "learning_rate": eta})
+    return replace(line, table={**line.table, "step": {**line.table["step"], "learning_rate": eta}})

@@ -1,0 +1,1 @@
+"""numba functions on plain arrays; they know no class of adafw."""

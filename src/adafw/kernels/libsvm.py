@@ -1,0 +1,241 @@
+"""LIBSVM text to CSR arrays, byte by byte: `label [qid:q] id:value id:value ... # comment`."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# What `parse` ended with.
+FINE, WANT_ID, WANT_COLON, WANT_HIGHER_ID, WANT_LOWEST_ID, WANT_QUERY, WIDE = range(7)
+
+_NEWLINE, _HASH, _PLUS, _MINUS, _DOT, _COLON = 10, 35, 43, 45, 46, 58
+_WIDEST = 10**18  # an id above this would overflow 64 bits with its next digit
+
+#: Powers of ten that a double holds exactly (Clinger 1990).
+_EXACT = np.array([10.0**q for q in range(23)])
+#: Decimal exponents that the 128-bit table below serves.
+_LEAST, _MOST = -65, 65
+
+
+def _power_of_five(q: int) -> int:
+    """5^q scaled to 128 bits: cut off for q >= 0, rounded up for q < 0 (Lemire 2021, section 6)."""
+    if q >= 0:
+        return (5**q << 128) >> (5**q).bit_length()
+    power = 5**-q
+    shift = power.bit_length() + (127 if q >= -27 else 128 + power.bit_length())
+    scaled = (1 << shift) // power + 1
+    return scaled >> max(0, scaled.bit_length() - 128)
+
+
+_FIVES = [_power_of_five(q) for q in range(_LEAST, _MOST + 1)]
+_HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
+_LOW = np.array([five & (1 << 64) - 1 for five in _FIVES], dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def count(text: Any, start: int, stop: int) -> tuple[int, int]:
+    """Newlines and colons in text[start:stop]: bounds on rows - 1 and on stored entries."""
+    lines = colons = 0
+    for i in range(start, stop):
+        lines += text[i] == _NEWLINE
+        colons += text[i] == _COLON
+    return lines, colons
+
+
+@njit(cache=True, nogil=True)
+def parse(
+    text: Any, start: int, stop: int, lowest: int, row: int, slot: int,
+    y: Any, query: Any, indptr: Any, indices: Any, data: Any, slow: Any,
+) -> tuple[int, int, int, int, int, int, int]:  # fmt: skip
+    """Whole lines text[start:stop] into rows from `row` on and entries from `slot` on.
+
+    Returns the next row and slot, the least and largest id seen, how many pairs (slot, position)
+    of numbers were left in `slow` for Python's float() (slot -1 - row: a label), how it ended,
+    and where in the text. `query` is left alone if it has no entries. Rows stand in the file's
+    order, ids must ascend from `lowest` on.
+    """
+    least, largest, left = _WIDEST, -1, 0
+    limit = 2**31 - 1 if indices.itemsize == 4 else _WIDEST
+    i = start
+    while i < stop:
+        i = _skip_blanks(text, i, stop)
+        if i == stop or text[i] == _NEWLINE or text[i] == _HASH:
+            i = _skip_line(text, i, stop)
+            continue
+        value, exact, after = number(text, i, stop)
+        if not exact:
+            slow[left, 0], slow[left, 1] = -1 - row, i
+            left += 1
+        y[row] = value
+        i = _skip_blanks(text, after, stop)
+        if i + 3 < stop and text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100:  # qid
+            q, after = _integer(text, i + 4, stop)
+            if text[i + 3] != _COLON or after == i + 4 or not _ends(text, after, stop):
+                return row, slot, least, largest, left, WANT_QUERY, i
+            if query.size:
+                query[row] = q
+            i = _skip_blanks(text, after, stop)
+        last = lowest - 1
+        while i < stop and text[i] != _NEWLINE and text[i] != _HASH:
+            j, after = _integer(text, i, stop)
+            if after == i:
+                return row, slot, least, largest, left, WANT_ID, i
+            if after == stop or text[after] != _COLON:
+                return row, slot, least, largest, left, WANT_COLON, after
+            if j <= last:
+                ended = WANT_LOWEST_ID if j < lowest else WANT_HIGHER_ID
+                return row, slot, least, largest, left, ended, i
+            if j > limit:
+                return row, slot, least, largest, left, WIDE, i
+            last = j
+            least = min(least, j)
+            value, exact, next_i = number(text, after + 1, stop)
+            if not exact:
+                slow[left, 0], slow[left, 1] = slot, after + 1
+                left += 1
+            indices[slot] = j
+            data[slot] = value
+            slot += 1
+            i = _skip_blanks(text, next_i, stop)
+        largest = max(largest, last)
+        row += 1
+        indptr[row] = slot
+        i = _skip_line(text, i, stop)
+    return row, slot, least, largest, left, FINE, i
+
+
+@njit(cache=True, nogil=True)
+def number(text: Any, i: int, stop: int) -> tuple[float, bool, int]:
+    """The double nearest to the decimal number at text[i:stop], whether it is sure, and its end.
+
+    Up to 15 digits and exponents up to 22 by one exact operation (Clinger 1990), up to 19 digits
+    by 128-bit products (Lemire 2021). Whatever is left is not sure, numbers or not.
+    """
+    negative = i < stop and text[i] == _MINUS
+    begin = i
+    if i < stop and (text[i] == _MINUS or text[i] == _PLUS):
+        i += 1
+    digits, first = np.uint64(0), i
+    while i < stop and 48 <= text[i] <= 57:
+        digits = digits * np.uint64(10) + np.uint64(text[i] - 48)
+        i += 1
+    n, fraction = i - first, 0
+    if i < stop and text[i] == _DOT:
+        i += 1
+        first = i
+        while i < stop and 48 <= text[i] <= 57:
+            digits = digits * np.uint64(10) + np.uint64(text[i] - 48)
+            i += 1
+        fraction = i - first
+        n += fraction
+    exponent = 0
+    if n > 0 and i < stop and (text[i] == 69 or text[i] == 101):
+        minus = i + 1 < stop and text[i + 1] == _MINUS
+        i += 1
+        if i < stop and (text[i] == _MINUS or text[i] == _PLUS):
+            i += 1
+        exponent, after = _integer(text, i, stop)
+        if after == i:
+            n = 0
+        i = after
+        exponent = -exponent if minus else exponent
+    if n == 0 or n > 19 or not _ends(text, i, stop):
+        return 0.0, False, _skip_token(text, begin, stop)
+    q = exponent - fraction
+    sure = True
+    if digits < np.uint64(2**53) and -22 <= q <= 22:
+        value = float(digits)
+        value = value / _EXACT[-q] if q < 0 else value * _EXACT[q]
+    elif digits == np.uint64(0):
+        value = 0.0
+    elif _LEAST <= q <= _MOST:
+        value, sure = _nearest(digits, q)
+    else:
+        value, sure = 0.0, False
+    return -value if negative else value, sure, i
+
+
+@njit(cache=True, nogil=True)
+def _nearest(w: Any, q: int) -> tuple[float, bool]:
+    """The double nearest to w 10^q, and whether that is sure; w > 0 (Lemire 2021, Algorithm 1).
+
+    With |q| <= 65 and w < 2^64 the result is a normal number.
+    """
+    shift = 0
+    while w < np.uint64(1 << 63):
+        w <<= np.uint64(1)
+        shift += 1
+    high, low = _product(w, _HIGH[q - _LEAST])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):  # too near a boundary for 64 bits of 5^q
+        more, _ = _product(w, _LOW[q - _LEAST])
+        low += more
+        if low < more:
+            high += np.uint64(1)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and not -27 <= q <= 55:
+        return 0.0, False
+    top = high >> np.uint64(63)
+    drop = top + np.uint64(9)
+    mantissa = high >> drop
+    power = ((217706 * q) >> 16) + 63 + int(top) - shift
+    exact_half = low <= np.uint64(1) and mantissa & np.uint64(3) == np.uint64(1)
+    if exact_half and -4 <= q <= 23 and mantissa << drop == high:
+        mantissa &= ~np.uint64(1)  # a tie: to even
+    mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    if mantissa >= np.uint64(1 << 53):
+        mantissa = np.uint64(1 << 52)
+        power += 1
+    return math.ldexp(np.float64(mantissa), power - 52), True
+
+
+@njit(cache=True, nogil=True)
+def _product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The high and the low word of a b."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a1, a0, b1, b0 = a >> half, a & mask, b >> half, b & mask
+    middle = a1 * b0 + ((a0 * b0) >> half)
+    cross = a0 * b1 + (middle & mask)
+    return a1 * b1 + (middle >> half) + (cross >> half), a * b
+
+
+@njit(cache=True, nogil=True)
+def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
+    """Digits as an integer, at most about 1e19, and where they end."""
+    n = 0
+    while i < stop and 48 <= text[i] <= 57:
+        if n < _WIDEST:
+            n = n * 10 + (text[i] - 48)
+        i += 1
+    return n, i
+
+
+@njit(cache=True, nogil=True)
+def _is_blank(byte: int) -> bool:
+    return byte == 32 or (9 <= byte <= 13 and byte != _NEWLINE)
+
+
+@njit(cache=True, nogil=True)
+def _ends(text: Any, i: int, stop: int) -> bool:
+    return i >= stop or _is_blank(text[i]) or text[i] == _NEWLINE or text[i] == _HASH
+
+
+@njit(cache=True, nogil=True)
+def _skip_blanks(text: Any, i: int, stop: int) -> int:
+    while i < stop and _is_blank(text[i]):
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _skip_token(text: Any, i: int, stop: int) -> int:
+    while not _ends(text, i, stop):
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _skip_line(text: Any, i: int, stop: int) -> int:
+    """Just after the end of the line."""
+    while i < stop and text[i] != _NEWLINE:
+        i += 1
+    return min(i + 1, stop)

@@ -1,0 +1,119 @@
+"""The paper's search for a learning rate (section 3.6)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from adafw import checks
+from adafw.algorithms import Algorithm
+from adafw.constraints.base import Constraint
+from adafw.minimize import Result, minimize
+from adafw.objectives.base import FiniteSum
+
+#: A seed that no experiment judges by.
+TUNING_SEED = 9_001
+
+Measure = Literal["gap", "value"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of the search: exponent i, eta = 10^(i/2), what it reached, and why it stopped."""
+
+    exponent: int
+    learning_rate: float
+    value: float
+    gap: float
+    status: str
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The search and its outcome: `learning_rate`, `best` and all `trials` in the order tried."""
+
+    best: Trial
+    trials: tuple[Trial, ...]
+    measure: str
+    settled: bool
+
+    @property
+    def learning_rate(self) -> float:
+        """eta of the best trial."""
+        return self.best.learning_rate
+
+    def __str__(self) -> str:
+        head = f"{'eta':>9} {'i':>4} {'value':>14} {'gap':>11}  status"
+        rows = [
+            f"{power_of_ten(t.exponent):>9} {t.exponent:>4} {t.value:>14.8g} {t.gap:>11.4e}  "
+            f"{t.status}{'  <- best by ' + self.measure if t is self.best else ''}"
+            for t in sorted(self.trials, key=lambda t: t.exponent)
+        ]
+        end = [] if self.settled else ["stopped at the limit on trials; the best is at an end"]
+        return "\n".join([head, *rows, *end])
+
+    __repr__ = __str__
+
+
+def tune(
+    f: FiniteSum,
+    constraint: Constraint,
+    make_algorithm: Callable[[float], Algorithm],
+    *,
+    measure: Measure = "gap",
+    seed: int = TUNING_SEED,
+    max_trials: int = 15,
+    report: Callable[[Trial], None] | None = None,
+    **budget: Any,
+) -> Tuning:
+    """Searches eta in {10^(i/2)}: from i in {-2, 0, 2} to the neighbours of the best, and on.
+
+    While the best of all trials lacks a neighbour i - 1 or i + 1, those are run; this narrows the
+    start set and extends it at an end by one rule. Runs are deterministic under a budget of
+    iterations, epochs or LMO calls. A diverged run counts as worst; ties go to the smaller eta.
+
+    Parameters
+    ----------
+    make_algorithm : learning rate -> algorithm, e.g. `lambda eta: adafw.AdaCSFW(eta)`.
+    measure : what the last iterate is judged by, "gap" or "value".
+    seed : of the index stream; the default is used by no experiment, as one must not judge by it.
+    max_trials : bound on the runs.
+    report : called after every run.
+    budget : limits of a run, e.g. max_epochs=20, or anything else that `minimize` takes.
+    """
+    if measure not in ("gap", "value"):
+        raise ValueError(f'measure must be "gap" or "value", got {measure!r}.')
+    checks.integer(max_trials, "max_trials", 3)
+    if not budget:
+        raise ValueError("tune needs a budget for each run, for instance max_epochs=20.")
+    trials: dict[int, Trial] = {}
+    wanted = [-2, 0, 2]
+    while True:
+        for i in wanted:
+            learning_rate = 10.0 ** (i / 2)
+            algorithm = make_algorithm(learning_rate)
+            result = minimize(f, constraint, algorithm, seed=seed, **budget)
+            trials[i] = _trial(i, learning_rate, result)
+            if report is not None:
+                report(trials[i])
+        best = min(trials.values(), key=lambda t: (_rank(t, measure), t.exponent))
+        missing = [i for i in (best.exponent - 1, best.exponent + 1) if i not in trials]
+        wanted = missing[: max_trials - len(trials)]
+        if not wanted:
+            return Tuning(best, tuple(trials.values()), measure, settled=not missing)
+
+
+def _trial(exponent: int, learning_rate: float, result: Result) -> Trial:
+    return Trial(exponent, learning_rate, result.value, result.gap, result.status)
+
+
+def _rank(trial: Trial, measure: str) -> float:
+    """What is minimised; inf for a run that diverged or has no number to show."""
+    reached = float(getattr(trial, measure))
+    return math.inf if trial.status == "diverged" or math.isnan(reached) else reached
+
+
+def power_of_ten(exponent: int) -> str:
+    """10^(i/2) as the paper writes it: 10^-3/2."""
+    return f"10^{Fraction(exponent, 2)}"

@@ -1,0 +1,230 @@
+import bz2
+import gzip
+import lzma
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from adafw.datasets import read_libsvm, write_libsvm
+
+fuzz = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+TEXT = b"1 1:0.5 3:-2\n-1 2:1e-3 # c\n"
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "file.svm"
+    path.write_bytes(text)
+    return read_libsvm(path, **options)
+
+
+def assert_same(ours, theirs):
+    """Same matrix and labels, bit for bit, explicit zeros and their signs included."""
+    A, y = ours
+    B, z = theirs
+    assert A.shape == B.shape
+    assert A.dtype == B.dtype
+    for a, b in ((A.data, B.data), (A.indices, B.indices), (A.indptr, B.indptr), (y, z)):
+        assert np.asarray(a, dtype=b.dtype).tobytes() == np.asarray(b).tobytes()
+
+
+def numbers():
+    plain = st.floats(allow_nan=False, allow_infinity=False)
+    return st.one_of(
+        plain.map(repr),
+        plain.map(lambda x: f"{x:.6g}"),
+        st.integers(-(10**25), 10**25).map(str),
+        st.decimals(allow_nan=False, allow_infinity=False, places=30).map(str),
+        st.sampled_from(["0", "-0", "+1", "1.", ".5", "1E3", "nan", "inf", "-Infinity"]),
+    )
+
+
+@st.composite
+def files(draw):
+    """Text that scikit-learn reads: blank lines, comments, qids, tabs, CRLF, zeros, any number."""
+    lines = []
+    first = draw(st.integers(0, 1))
+    for _ in range(draw(st.integers(1, 8))):
+        ids = sorted(draw(st.sets(st.integers(first, 40), max_size=6)))
+        words = [draw(numbers())]
+        if draw(st.booleans()):
+            words.append(f"qid:{draw(st.integers(0, 10**9))}")
+        words += [f"{i}:{draw(numbers())}" for i in ids]
+        line = draw(st.sampled_from(["", " ", "\t"])) + draw(
+            st.sampled_from([" ", "\t", "  ", " \v"])
+        ).join(words)
+        line += draw(st.sampled_from(["", " ", "#", " # 1:2 qid:3", "\r", "\t"]))
+        lines.append(line)
+        lines += draw(st.sampled_from([[], [""], ["# note 7:8"], [" \t"], ["\r"]]))
+    return "\n".join(lines).encode() + draw(st.sampled_from([b"", b"\n", b"\r\n", b"\n\n"]))
+
+
+@fuzz
+@given(files(), st.sampled_from(["auto", True]), st.sampled_from([np.float32, np.float64]))
+@example(b"1", "auto", np.float64)
+def test_reads_what_scikit_learn_reads(tmp_path, text, zero_based, dtype):
+    path = tmp_path / "file.svm"
+    path.write_bytes(text)
+    with np.errstate(over="ignore"):
+        theirs = load_svmlight_file(str(path), zero_based=zero_based, dtype=dtype, query_id=True)
+    for threads in (1, 3):
+        A, y, q = read_libsvm(
+            path, zero_based=zero_based, dtype=dtype, query_id=True, threads=threads
+        )
+        assert_same((A, y), theirs[:2])
+        if len(theirs[2]) == len(y):  # theirs leaves out lines without a qid
+            np.testing.assert_array_equal(q, theirs[2])
+
+
+@fuzz
+@given(
+    st.binary(max_size=60) | st.text("0123456789:.e-+ q#id\n\r\t,_", max_size=60).map(str.encode)
+)
+def test_junk_is_refused_or_read_alike(tmp_path, text):
+    """Never a crash, never another result than scikit-learn's; we may be stricter."""
+    path = tmp_path / "file.svm"
+    path.write_bytes(text)
+    try:
+        ours = read_libsvm(path)
+    except ValueError:
+        return
+    with np.errstate(over="ignore"):
+        theirs = load_svmlight_file(str(path))
+    assert_same(ours, theirs)
+
+
+def test_written_by_scikit_learn(tmp_path):
+    A = sparse.random_array((300, 50), density=0.2, rng=np.random.default_rng(0), format="csr")
+    y = np.random.default_rng(1).standard_normal(300)
+    path = tmp_path / "file.svm"
+    for zero_based in (True, False):
+        dump_svmlight_file(A, y, str(path), zero_based=zero_based, comment="made: 1:2")
+        assert_same(
+            read_libsvm(path, zero_based=zero_based, n_features=50),
+            load_svmlight_file(str(path), zero_based=zero_based, n_features=50),
+        )
+
+
+@fuzz
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([".svm", ".gz", ".bz2", ".xz"]))
+def test_written_text_reads_back_to_the_same_bits(tmp_path, seed, zero_based, suffix):
+    rng = np.random.default_rng(seed)
+    A = sparse.random_array((7, 9), density=0.4, rng=rng, format="csr")
+    A.data[:] = rng.standard_normal(A.nnz) * 10.0 ** rng.integers(-300, 300, A.nnz)
+    A.data[::5] = 0.0
+    y, q = rng.standard_normal(7), rng.integers(0, 5, 7)
+    path = tmp_path / f"file{suffix}"
+    write_libsvm(path, A, y, zero_based=zero_based, query_id=q)
+    B, z, p = read_libsvm(path, zero_based=zero_based, n_features=9, query_id=True)
+    assert_same((B, z), (A, y))
+    np.testing.assert_array_equal(p, q)
+
+
+def test_writer_keeps_float32_short_and_exact(tmp_path):
+    A = np.array([[0.1, 0.0], [1.0, 2.5]], dtype=np.float32)
+    write_libsvm(tmp_path / "a", A, [1, -1])
+    assert (tmp_path / "a").read_text() == "1 1:0.1\n-1 1:1 2:2.5\n"
+    assert (read_libsvm(tmp_path / "a", dtype=np.float32)[0].toarray() == A).all()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
+def test_packed_files_are_known_by_their_content(tmp_path, pack):
+    A, y = read(tmp_path, pack(TEXT))
+    np.testing.assert_array_equal(A.toarray(), [[0.5, 0, -2], [0, 1e-3, 0]])
+    np.testing.assert_array_equal(y, [1, -1])
+
+
+def test_large_file_on_threads_with_comments_and_blank_lines(tmp_path):
+    """Stretches then hold fewer rows and entries than the bounds say, and must be closed up."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for i in range(4000):
+        ids = np.sort(rng.choice(1000, rng.integers(0, 6), replace=False)) + 1
+        lines.append(f"{i} " + " ".join(f"{j}:{rng.random()!r}" for j in ids))
+        if rng.random() < 0.3:
+            lines.append(["", "# 1:2 3:4", "  "][rng.integers(3)])
+    path = tmp_path / "file.svm"
+    path.write_text("\n".join(lines))
+    theirs = load_svmlight_file(str(path))
+    for threads in (1, 2, 7, 64):
+        assert_same(read_libsvm(path, threads=threads), theirs)
+
+
+def test_result_is_canonical_and_narrow(tmp_path):
+    A, _ = read(tmp_path, TEXT)
+    assert A.has_canonical_format
+    assert A.indices.dtype == np.int32
+    assert A.indptr.dtype == np.int32
+
+
+def test_ids_beyond_32_bits(tmp_path):
+    A, _ = read(tmp_path, b"1 1:2 3000000000:5\n")
+    assert A.shape == (1, 3_000_000_000)
+    assert A.indices.tolist() == [0, 2_999_999_999]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "wanted", "got"),
+    [
+        (b"1 1:2\nx 1:2\n", 2, 1, "a label (one number)", "'x'"),
+        (b"1,2 1:2\n", 1, 1, "a label (one number)", "'1,2'"),
+        (b"1:2 3:4\n", 1, 1, "a label (one number)", "'1:2'"),
+        (b"1 1:2\n\n# c\n1 a:2\n", 4, 3, "a feature id (digits only)", "'a:2'"),
+        (b"1 -1:2\n", 1, 3, "a feature id (digits only)", "'-1:2'"),
+        (b"1 12 3:4", 1, 5, "':' after the feature id", "the end of the line"),
+        (b"1 12", 1, 5, "':' after the feature id", "the end of the line"),
+        (b"1 1:", 1, 5, "a number after ':'", "the end of the line"),
+        (b"1 1: 2", 1, 5, "a number after ':'", "the end of the line"),
+        (b"1 1:2x\r\n", 1, 5, "a number after ':'", "'2x'"),
+        (b"1 1:1_0\n", 1, 5, "a number after ':'", "'1_0'"),
+        (b"1 2:1 2:3\n", 1, 7, "ids must ascend", "'2:3'"),
+        (b"1 2:1 1:3\n", 1, 7, "ids must ascend", "'1:3'"),
+        (b"1 qid:x 1:3\n", 1, 3, "qid:<digits>", "'qid:x'"),
+        (b"1 1:3 qid:4\n", 1, 7, "a feature id (digits only)", "'qid:4'"),
+        (b"1 99999999999999999999:1\n", 1, 3, "below 1e18", "'99999999999999999999:1'"),
+    ],
+)
+def test_malformed_lines_say_where_and_what(tmp_path, text, line, column, wanted, got):
+    with pytest.raises(ValueError, match=re.escape(wanted)) as error:
+        read(tmp_path, text)
+    assert f"file.svm, line {line}, column {column}: expected" in str(error.value)
+    assert str(error.value).endswith(f"got {got}.")
+
+
+def test_the_first_of_several_errors_is_reported(tmp_path):
+    text = b"1 1:2\n1 1:bad\n1 x\n" * 3
+    for threads in (1, 4):
+        with pytest.raises(ValueError, match=r"line 2, column 5: expected a number"):
+            read(tmp_path, text, threads=threads)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_damaged_packed_file(tmp_path, pack):
+    with pytest.raises(ValueError, match="must be a whole file, got a damaged one"):
+        read(tmp_path, pack(TEXT * 50)[:-20])
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"# nothing\n", gzip.compress(b"")])
+def test_no_samples(tmp_path, text):
+    with pytest.raises(ValueError, match=r"file\.svm must hold at least one sample, got none"):
+        read(tmp_path, text)
+
+
+def test_bad_options(tmp_path):
+    with pytest.raises(ValueError, match=r"n_features must be at least 3 for .*, got 2"):
+        read(tmp_path, TEXT, n_features=2)
+    with pytest.raises(ValueError, match="expected a feature id >= 1"):
+        read(tmp_path, b"1 0:1\n", zero_based=False)
+    with pytest.raises(ValueError, match="dtype must be float32 or float64"):
+        read(tmp_path, TEXT, dtype=int)
+    with pytest.raises(ValueError, match="zero_based must be"):
+        read(tmp_path, TEXT, zero_based="no")
+    with pytest.raises(FileNotFoundError):
+        read_libsvm(tmp_path / "missing")
+    with pytest.raises(ValueError, match=r"y must have shape \(2,\), got \(1,\)"):
+        write_libsvm(tmp_path / "out", np.eye(2), [1])
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,233 @@
+import functools
+import hashlib
+import http.server
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw import datasets
+from adafw.datasets import store, write_libsvm, year_msd
+
+REAL = datasets.data_directory()
+
+
+def real(name):
+    return pytest.mark.skipif(
+        not (REAL / name).is_file(), reason=f"{name} is not in {REAL} (set ADAFW_DATA)"
+    )
+
+
+@pytest.fixture
+def empty_store(tmp_path, monkeypatch):
+    """A data directory of our own, and no way out to any network."""
+    monkeypatch.setenv("ADAFW_DATA", str(tmp_path))
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    return tmp_path
+
+
+@pytest.fixture
+def server(tmp_path_factory, monkeypatch):
+    """A web server on this machine: (directory, address)."""
+    folder = tmp_path_factory.mktemp("served")
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = functools.partial(quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield folder, f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def test_directory_comes_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADAFW_DATA", str(tmp_path))
+    assert datasets.data_directory() == tmp_path
+    monkeypatch.delenv("ADAFW_DATA")
+    assert datasets.data_directory().name == "adafw"
+
+
+@pytest.mark.parametrize(
+    ("load", "what", "name"),
+    [
+        (datasets.rcv1, "RCV1", "rcv1_train.binary.bz2"),
+        (datasets.year_prediction, "YearPredictionMSD", "YearPredictionMSD.txt.zip"),
+        (datasets.imdb, "IMDB", "imdb_subwords8k_ids.npz"),
+        (datasets.cifar10, "CIFAR-10", "cifar10.npz"),
+    ],
+)
+def test_missing_data_say_what_where_and_how(empty_store, load, what, name):
+    with pytest.raises(datasets.DataMissing) as error:
+        load()
+    text = str(error.value)
+    assert text.startswith(f"{what} was not found: {empty_store} has no {name}")
+    assert f"put {name} there" in text
+    assert "set ADAFW_DATA" in text
+    assert list(empty_store.iterdir()) == []
+
+
+def test_download_with_checksum(empty_store, server):
+    folder, address = server
+    (folder / "file.txt").write_bytes(b"content")
+    checksum = hashlib.sha256(b"content").hexdigest()
+    path = store.fetch("it", f"{address}/file.txt", ("local.txt",), checksum)
+    assert path == empty_store / "local.txt"
+    assert path.read_bytes() == b"content"
+    (folder / "file.txt").unlink()  # it is not asked for again
+    assert store.fetch("it", f"{address}/file.txt", ("local.txt",), checksum) == path
+
+
+def test_wrong_checksum_or_address_leaves_nothing(empty_store, server):
+    folder, address = server
+    (folder / "file.txt").write_bytes(b"other")
+    with pytest.raises(datasets.DataMissing, match=r"failed .*hash"):
+        store.fetch("it", f"{address}/file.txt", ("local.txt",), "0" * 64)
+    with pytest.raises(datasets.DataMissing, match="404"):
+        store.fetch("it", f"{address}/missing.txt", ("local.txt",), None)
+    assert list(empty_store.iterdir()) == []
+
+
+def test_unknown_source():
+    with pytest.raises(ValueError, match="source must be one of auto, any"):
+        datasets.rcv1("internet")
+
+
+def test_any_source_falls_back_to_a_labelled_stand_in(empty_store, monkeypatch):
+    data = datasets.rcv1("any")
+    assert data.is_stand_in
+    assert "STAND-IN: generated data" in data.label
+    assert data.A.shape == (20_242, 47_236)
+    monkeypatch.setattr(year_msd, "_TRAIN", 500)
+    data = datasets.year_prediction("any")
+    assert data.is_stand_in
+    assert data.label.endswith("STAND-IN: generated data of its shape, standardised")
+
+
+def test_a_wrong_rcv1_file_is_refused(empty_store):
+    A, y = datasets.text_like(50, 47_236, nonzeros=5)
+    write_libsvm(empty_store / "rcv1_train.binary", A, y)
+    with pytest.raises(ValueError, match=r"must be LIBSVM's rcv1_train\.binary"):
+        datasets.rcv1()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_year_table_from_text(empty_store, monkeypatch, packed):
+    monkeypatch.setattr(year_msd, "_ALL", 5)
+    monkeypatch.setattr(year_msd, "_TRAIN", 4)
+    table = np.random.default_rng(0).standard_normal((5, 91)).round(5)
+    text = "\r\n".join(",".join(map(repr, row)) for row in table.tolist()) + "\r\n"
+    if packed:
+        with zipfile.ZipFile(empty_store / "YearPredictionMSD.txt.zip", "w") as archive:
+            archive.writestr("YearPredictionMSD.txt", text)
+    else:
+        (empty_store / "YearPredictionMSD.txt").write_text(text, newline="")
+    data = datasets.year_prediction(standardise=False)
+    np.testing.assert_array_equal(data.A, table[:4, 1:])
+    np.testing.assert_array_equal(data.y, table[:4, 0])
+    assert not data.is_stand_in
+    data = datasets.year_prediction()
+    np.testing.assert_allclose(data.A.mean(0), 0, atol=1e-14)
+    np.testing.assert_allclose(data.A.std(0), 1)
+    assert abs(data.y.mean()) < 1e-14
+
+
+def test_standardising_a_constant_column():
+    np.testing.assert_array_equal(year_msd.standardised(np.full((3, 1), 7.0)), np.zeros((3, 1)))
+
+
+def test_first_rows_are_labelled():
+    data = datasets.Dataset(np.eye(3), np.ones(3), "eye", "whole")
+    assert data.first(3) is data
+    assert data.label == "eye (3 x 3)"
+    part = data.first(2)
+    assert part.is_stand_in
+    assert part.label == "eye (2 x 3), STAND-IN: whole, the first 2 of 3 rows"
+    with pytest.raises(ValueError, match="rows must be an integer >= 1, got 0"):
+        data.first(0)
+
+
+def test_own_files(tmp_path):
+    write_libsvm(tmp_path / "a.svm", np.eye(2), [1, -1])
+    data = datasets.from_libsvm(tmp_path / "a.svm", n_features=5)
+    assert data.A.shape == (2, 5)
+    assert data.name == "a.svm"
+    datasets.save_parts(tmp_path / "parts", data.A, data.y)
+    assert datasets.from_parts(tmp_path / "parts").A.shape == (2, 5)
+
+
+def test_text_like_has_the_shape_of_rcv1():
+    A, y = datasets.text_like(4000, 47_236)
+    assert abs(A.nnz / 4000 - 75) < 4
+    np.testing.assert_allclose(np.sqrt(A.multiply(A).sum(axis=1)), 1)
+    assert abs(np.mean(y)) < 0.05
+    assert set(np.unique(y)) == {-1, 1}
+    counts = np.sort(np.bincount(A.indices, minlength=47_236))[::-1]
+    assert counts[0] > 20 * counts[1000]
+    B, z = datasets.text_like(4000, 47_236)
+    assert (A != B).nnz == 0
+    np.testing.assert_array_equal(y, z)
+
+
+def test_text_like_can_be_learnt():
+    A, y = datasets.text_like(2000, 3000, nonzeros=30, seed=1)
+    f = adafw.LinearModel(A[:1500], y[:1500], adafw.losses.Logistic())
+    result = adafw.minimize(
+        f, adafw.L1Ball(100.0), adafw.AdaCSFW(learning_rate=10.0), max_epochs=50
+    )
+    assert np.mean(np.sign(A[1500:] @ result.x) == y[1500:]) > 0.65
+
+
+@pytest.mark.parametrize("m", [1, 3000])
+def test_correlated_regression(m):
+    A, y = datasets.correlated_regression(m, 90)
+    assert A.shape == (m, 90)
+    if m > 1:
+        X = year_msd.standardised(A)
+        _, residual, *_ = np.linalg.lstsq(X, y - y.mean(), rcond=None)
+        assert 0.2 < 1 - residual[0] / m / y.var() < 0.35
+        correlation = np.abs(np.corrcoef(A.T) - np.eye(90))
+        assert correlation.max() > 0.3
+        assert abs(y.std() - 11) < 1
+
+
+@real("rcv1_v2_binary.npz")
+def test_rcv1_sample():
+    data = datasets.rcv1("sample")
+    assert data.A.shape == (20_242, 47_236)
+    assert data.A.nnz == 1_517_908
+    assert (data.y > 0).sum() == 10_097
+    assert data.is_stand_in
+    assert sparse.issparse(data.A)
+    np.testing.assert_allclose(np.sqrt(data.A.multiply(data.A).sum(axis=1)), 1, atol=3e-6)
+
+
+@real("yearprediction_msd_partial.npz")
+def test_year_sample():
+    data = datasets.year_prediction("sample", standardise=False)
+    assert data.A.shape == (6724, 90)
+    assert data.is_stand_in
+    assert (data.y.min(), data.y.max()) == (1922, 2011)
+
+
+@real("cifar10.npz")
+@pytest.mark.slow
+def test_cifar10():
+    data = datasets.cifar10()
+    digest = hashlib.sha256(data.x_train).hexdigest()
+    assert (digest[:12], digest[-5:]) == ("47af8b02cfcf", "8304a")
+    np.testing.assert_allclose(
+        data.x_train.mean((0, 1, 2)) / 255, [0.49139968, 0.48215841, 0.44653091], atol=1e-8
+    )
+    np.testing.assert_array_equal(np.bincount(data.y_test), 1000)
+
+
+@real("imdb_subwords8k_ids.npz")
+@pytest.mark.slow
+def test_imdb():
+    data = datasets.imdb()
+    assert data.offsets_train[-1] == len(data.ids_train) == 8_590_945
+    assert data.ids_test.max() < data.vocabulary
+    np.testing.assert_array_equal(np.bincount(data.y_train), 12_500)

@@ -1,0 +1,183 @@
+import bz2
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw.datasets import libsvm_to_parts, load_parts, parts, read_libsvm, save_parts, write_libsvm
+
+
+def sample(m=200, n=40, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    A = sparse.random_array((m, n), density=0.2, rng=rng, format="csr", dtype=dtype)
+    return A, rng.choice([-1.0, 1.0], m)
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return array is not None
+
+
+def assert_equal(A, B):
+    assert A.shape == B.shape
+    assert A.dtype == B.dtype
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(A, name), getattr(B, name))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_csr_parts_come_back_mapped(tmp_path, dtype):
+    A, y = sample(dtype=dtype)
+    save_parts(tmp_path / "parts", A, y)
+    B, z = load_parts(tmp_path / "parts")
+    assert_equal(B, A)
+    np.testing.assert_array_equal(z, y)
+    assert is_mapped(B.data)
+    assert is_mapped(B.indices)
+    assert np.load(tmp_path / "parts" / "indptr.npy").dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        B.data[0] = 1
+
+
+def test_dense_parts_come_back_mapped(tmp_path):
+    A = np.random.default_rng(0).standard_normal((30, 7)).astype(np.float32)
+    save_parts(tmp_path / "parts", A, np.arange(30))
+    B, y = load_parts(tmp_path / "parts")
+    np.testing.assert_array_equal(A, B)
+    np.testing.assert_array_equal(y, np.arange(30))
+    assert is_mapped(B)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_training_on_parts_copies_nothing_and_equals_training_in_memory(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    m, n = 40_000, 60
+    A = sparse.random_array((m, n), density=0.5, rng=rng, format="csr")
+    A = A if kind == "csr" else A.toarray()
+    y = rng.choice([-1.0, 1.0], m)
+    save_parts(tmp_path / "parts", A, y)
+    size = sum(file.stat().st_size for file in (tmp_path / "parts").iterdir())
+
+    def run(A, y):
+        f = adafw.LinearModel(A, y, adafw.losses.Logistic())
+        algorithm = adafw.AdaCSFW(learning_rate=1.0)
+        return f, adafw.minimize(f, adafw.L1Ball(5.0), algorithm, max_iterations=5)
+
+    _, expected = run(A, y)
+    tracemalloc.start()
+    B, z = load_parts(tmp_path / "parts")
+    f, result = run(B, z)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(result.x, expected.x)
+    held = f.rows.matrix.data if kind == "csr" else f.rows.array
+    assert is_mapped(held)
+    # A few vectors with one number a row are all that is made.
+    assert peak < 12 * 8 * m
+    assert peak < size / 2
+
+
+def test_repeated_and_unsorted_columns_are_put_in_order_first(tmp_path):
+    A = sparse.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
+    save_parts(tmp_path / "parts", A, [1.0])
+    B, _ = load_parts(tmp_path / "parts")
+    np.testing.assert_array_equal(B.toarray(), [[2, 0, 4]])
+    assert A.nnz == 3
+
+
+def test_no_stored_entries(tmp_path):
+    save_parts(tmp_path / "parts", sparse.csr_array((3, 4)), np.ones(3))
+    B, _ = load_parts(tmp_path / "parts")
+    assert B.nnz == 0
+    assert (B @ np.ones(4)).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 50, 1000, 1 << 20])
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_converter_equals_reader_whatever_the_block_size(tmp_path, block_bytes, zero_based):
+    A, y = sample(m=60)
+    path = tmp_path / "file.svm.bz2"
+    write_libsvm(path, A, y, zero_based=zero_based)
+    expected, _ = read_libsvm(path)
+    B, z = libsvm_to_parts(path, tmp_path / "parts", block_bytes=block_bytes)
+    assert_equal(B, expected)
+    np.testing.assert_array_equal(z, y)
+
+
+def test_converter_uses_bounded_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_CHUNK", 1 << 12)
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:0.5 7:0.25 9:-1\n" * 300_000)
+    libsvm_to_parts(path, tmp_path / "parts", block_bytes=1 << 14)  # compiles
+    tracemalloc.start()
+    libsvm_to_parts(path, tmp_path / "parts", block_bytes=1 << 16)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 * (1 << 16) + 2 * 4 * 300_001  # blocks; and row starts when mapped
+    assert path.stat().st_size > 5_000_000
+
+
+def test_ids_that_turn_out_wide(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_CHUNK", 3)
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:1 2:2 4:3 5:4\n" * 5 + "1 3000000000:5\n" + "1 2:7\n")
+    A, _ = libsvm_to_parts(path, tmp_path / "parts", block_bytes=20)
+    assert_equal(A, read_libsvm(path)[0])
+    assert A.indices.dtype == A.indptr.dtype == np.int64
+
+
+def test_malformed_line_in_a_late_block(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_bytes(bz2.compress(b"1 1:1\n" * 50 + b"1 1:x\n"))
+    with pytest.raises(ValueError, match=r"line 51, column 5: expected a number"):
+        libsvm_to_parts(path, tmp_path / "parts", block_bytes=64)
+    assert [p.name for p in tmp_path.iterdir()] == ["file.svm"]
+
+
+def test_failure_keeps_the_old_parts(tmp_path):
+    A, y = sample()
+    save_parts(tmp_path / "parts", A, y)
+    bad = A.copy()
+    bad.data[0] = np.nan
+    with pytest.raises(ValueError, match="A must be finite"):
+        save_parts(tmp_path / "parts", bad, y)
+    with pytest.raises(ValueError, match="y must have shape"):
+        save_parts(tmp_path / "parts", A, y[1:])
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(ValueError, match="at least one sample"):
+        libsvm_to_parts(tmp_path / "empty", tmp_path / "parts")
+    assert_equal(load_parts(tmp_path / "parts")[0], A)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "parts"]
+
+
+def test_never_replaces_a_foreign_directory(tmp_path):
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ValueError, match="must be new or hold parts"):
+        save_parts(tmp_path / "mine", np.eye(2), [1, 2])
+
+
+def test_what_is_not_whole_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no manifest\.json"):
+        load_parts(tmp_path / "missing")
+    A, y = sample()
+    folder = tmp_path / "parts"
+    save_parts(folder, A, y)
+    np.save(folder / "data.npy", A.data[1:])
+    with pytest.raises(ValueError, match=r"data\.npy must hold float64 of shape"):
+        load_parts(folder)
+    (folder / "manifest.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(ValueError, match="must have parts of format 1, got 99"):
+        load_parts(folder)
+
+
+def test_nan_is_found_in_every_piece():
+    values = np.zeros((1 << 12, 1 << 11))
+    values[-1, -1] = np.nan
+    with pytest.raises(ValueError, match="A must be finite"):
+        adafw.LinearModel(values, np.ones(1 << 12), adafw.losses.Squared())
+    values[-1, -1] = 1e300  # its square overflows, it is finite
+    adafw.LinearModel(values, np.ones(1 << 12), adafw.losses.Squared())

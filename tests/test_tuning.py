@@ -1,0 +1,128 @@
+import math
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.datasets import support_vector
+
+
+def problem():
+    A, y = support_vector(200, 20, seed=3)
+    return adafw.LinearModel(A, y, adafw.losses.SquaredHinge()), adafw.LInfBall(1.0)
+
+
+def final_gap(eta, seed):
+    f, ball = problem()
+    algorithm = adafw.AdaCSFW(learning_rate=eta, inner_steps=2)
+    return adafw.minimize(f, ball, algorithm, seed=seed, max_epochs=3).gap
+
+
+def test_finds_the_best_of_the_grid_and_brackets_it():
+    f, ball = problem()
+    tuned = adafw.tune(
+        f, ball, lambda eta: adafw.AdaCSFW(learning_rate=eta, inner_steps=2), max_epochs=3, seed=11
+    )
+    tried = {t.exponent: t.gap for t in tuned.trials}
+    i = tuned.best.exponent
+    assert {-2, 0, 2, i - 1, i + 1} <= set(tried)
+    assert tried[i] == min(tried.values())
+    assert tuned.settled
+    assert tuned.learning_rate == 10.0 ** (i / 2)
+    for j, gap in tried.items():
+        assert gap == final_gap(10.0 ** (j / 2), 11)
+
+
+def step_length(best):
+    """A problem on which 10^(best/2) is best: one exact gradient step must hit a target.
+
+    With f = mean (x - 1)^2 / 2 and the metric's H = |g| + delta at t = 0, one projected AdaGrad
+    step from 0 has length eta.
+    """
+    target = 10.0 ** (best / 2)
+    f = adafw.UserSum(
+        1,
+        lambda x: float(np.abs(np.log(np.maximum(x[0], 1e-30) / target))),
+        lambda x, batch: np.array([-1.0]),
+    )
+    return f, adafw.LInfBall(1e9)
+
+
+@pytest.mark.parametrize("best", [-9, -3, -1, 0, 1, 2, 5, 8])
+def test_extends_at_an_end_until_the_best_is_inside(best):
+    f, ball = step_length(best)
+    tuned = adafw.tune(
+        f,
+        ball,
+        lambda eta: adafw.AdaGrad(learning_rate=eta),
+        max_iterations=1,
+        measure="value",
+        x0=np.zeros(1),
+    )
+    assert tuned.best.exponent == best
+    assert tuned.settled
+    exponents = [t.exponent for t in tuned.trials]
+    assert len(set(exponents)) == len(exponents)
+    assert exponents[:3] == [-2, 0, 2]
+
+
+def test_number_of_trials_is_bounded_and_said():
+    f, ball = step_length(40)
+    tuned = adafw.tune(
+        f, ball, lambda eta: adafw.AdaGrad(learning_rate=eta), max_iterations=1, measure="value",
+        max_trials=6, x0=np.zeros(1),
+    )  # fmt: skip
+    assert len(tuned.trials) == 6
+    assert not tuned.settled
+    assert "stopped at the limit on trials" in str(tuned)
+
+
+def test_divergence_counts_as_worst():
+    """x grows until the value overflows unless eta is small: large etas end as diverged."""
+    f = adafw.UserSum(
+        1,
+        lambda x: float("inf") if abs(x[0]) > 0.5 else float(1 - x[0]),
+        lambda x, batch: np.array([-1.0]),
+    )
+    tuned = adafw.tune(
+        f, adafw.LInfBall(10.0), lambda eta: adafw.AdaGrad(learning_rate=eta), max_iterations=1,
+        measure="value", x0=np.zeros(1),
+    )  # fmt: skip
+    status = {t.exponent: t.status for t in tuned.trials}
+    assert status[0] == status[2] == "diverged"
+    assert tuned.best.exponent == -1  # 10^-1/2 = 0.316 is the largest that stays below 0.5
+    assert math.isfinite(tuned.best.value)
+
+
+def test_is_deterministic_and_reports_every_trial():
+    f, ball = problem()
+
+    def run():
+        seen = []
+        tuned = adafw.tune(
+            f, ball, lambda eta: adafw.AdaCSFW(learning_rate=eta), max_epochs=1, report=seen.append
+        )
+        assert tuple(seen) == tuned.trials
+        return tuned
+
+    assert run() == run()
+
+
+def test_table_marks_the_best():
+    f, ball = problem()
+    tuned = adafw.tune(f, ball, lambda eta: adafw.AdaCSFW(learning_rate=eta), max_epochs=1)
+    lines = str(tuned).splitlines()
+    assert lines[0].split() == ["eta", "i", "value", "gap", "status"]
+    (marked,) = [line for line in lines if "<- best by gap" in line]
+    assert f" {tuned.best.exponent} " in marked
+    assert any(line.split()[0] == "10^-1" for line in lines)
+
+
+def test_bad_arguments():
+    f, ball = problem()
+    with pytest.raises(ValueError, match="tune needs a budget"):
+        adafw.tune(f, ball, adafw.AdaCSFW)
+    with pytest.raises(ValueError, match='measure must be "gap" or "value", got \'loss\''):
+        adafw.tune(f, ball, adafw.AdaCSFW, measure="loss", max_epochs=1)
+    with pytest.raises(ValueError, match="max_trials must be an integer >= 3, got 2"):
+        adafw.tune(f, ball, adafw.AdaCSFW, max_trials=2, max_epochs=1)
