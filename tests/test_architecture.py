@@ -11,7 +11,7 @@ ROOT = Path(adafw.__file__).parent
 
 # From low to high; a module may import its own layer and those below it.
 LAYERS = [
-    {"typing", "checks", "arrays", "schedules", "describe", "random", "kernels"},
+    {"typing", "checks", "arrays", "schedules", "describe", "files", "random", "kernels"},
     {"constraints", "losses", "rows"},
     {"objectives"},
     {"gradients", "metrics"},
@@ -19,15 +19,22 @@ LAYERS = [
     {"algorithms"},
     {"solver"},
     {"recorder", "fused"},
-    {"progress"},
+    {"progress", "stopping"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch", "sklearn"},
     {"experiments"},
-    {"cli", "__init__"},
+    {"commands"},
+    {"cli", "__init__", "__main__"},
 ]
 HEAVY = {"numba", "torch", "sklearn", "matplotlib", "pandas", "rich", "click", "pooch", "pyarrow"}
 # Parts that are themselves imported only when asked for, and what they may import at their top.
-MAY = {"kernels": {"numba"}, "torch": {"torch"}, "sklearn": {"sklearn"}, "cli": {"click"}}
+MAY = {
+    "kernels": {"numba"},
+    "torch": {"torch"},
+    "sklearn": {"sklearn"},
+    "cli": {"click"},
+    "commands": {"click"},
+}
 MODULES = sorted(ROOT.rglob("*.py"))
 
 

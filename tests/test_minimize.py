@@ -1,3 +1,4 @@
+import inspect
 import os
 import signal
 import subprocess
@@ -272,7 +273,116 @@ def test_a_value_that_overflows_ends_the_run_as_diverged():
     assert r.status == "diverged"
     assert r.x[0] <= 0.5
     assert np.isfinite(r.value)
-    assert "last finite iterate" in r.message
+    assert "known to be finite" in r.message
+
+
+def test_overflow_inside_an_iteration_ends_the_run_as_diverged():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    for scale, dtype in ((1e100, np.float64), (1e12, np.float32)):
+        f = adafw.LinearModel((scale * A).astype(dtype), y, adafw.losses.Squared())
+        for algorithm in (adafw.AdaFW(1.0), adafw.AdaGrad(1.0)):
+            r = adafw.minimize(f, BALL, algorithm, max_iterations=5)
+            assert r.status == "diverged"
+            assert np.isfinite(r.x).all()
+
+
+def test_a_schedule_need_only_be_defined_where_it_is_used(logistic):
+    table = [1 / (t + 2) for t in range(50)]
+    for step_size in (lambda t: 1 - t / 60, lambda t: table[t]):
+        r = adafw.minimize(logistic, BALL, adafw.FW(step_size), max_iterations=50)
+        assert r.status == "max_iterations"
+
+
+def test_a_nan_is_no_certificate():
+    f = adafw.UserSum(3, lambda x: float((x**2).sum()), lambda x, batch: 2 * x - 1)
+    broken = adafw.UserSet(lambda g: g * np.nan, np.zeros(3))
+    with pytest.raises(ValueError, match="the point that lmo returned must be finite"):
+        adafw.minimize(f, broken, adafw.FW(), gap_tolerance=1e-6)
+
+
+def test_time_limits_and_ctrl_c_hold_when_iterations_turn_slow():
+    calls = []
+
+    def gradient(x, batch):
+        calls.append(None)
+        if len(calls) > 300:
+            time.sleep(0.01)
+            if len(calls) == 305:
+                os.kill(os.getpid(), signal.SIGINT)
+        return 2 * x - 1
+
+    f = adafw.UserSum(3, lambda x: float(((x - 0.5) ** 2).sum()), gradient)
+    r = adafw.minimize(f, adafw.L2Ball(1.0), adafw.SFW(batch_size=1), x0=np.zeros(3),
+                       max_iterations=10_000, record_every=10_000)  # fmt: skip
+    assert r.status == "interrupted"
+    assert r.trace[-1].iteration <= 310
+
+
+def test_user_functions_cannot_move_the_iterate_or_the_estimate():
+    buffer = np.empty(3)
+
+    def gradient(x, batch):
+        np.subtract(2 * x, 1, out=buffer)
+        x -= 100
+        return buffer
+
+    def tidy(x, batch):
+        return 2 * x - 1
+
+    for algorithm in (adafw.SVRF(), adafw.SPIDERFW(), adafw.ORGFW()):
+        xs = [
+            adafw.minimize(
+                adafw.UserSum(5, lambda x: float(((x - 0.5) ** 2).sum()), function),
+                adafw.L2Ball(1.0), algorithm, x0=np.zeros(3), max_iterations=30,
+            ).x
+            for function in (gradient, tidy)
+        ]  # fmt: skip
+        assert np.array_equal(*xs)
+
+
+def test_resume_tells_user_functions_apart_by_what_they_return(logistic):
+    def make(shift):
+        return adafw.UserSum(
+            4, lambda x: float(((x - shift) ** 2).sum()), lambda x, b: 2 * (x - shift)
+        )
+
+    r = adafw.minimize(make(0.3), BALL, adafw.FW(), x0=np.zeros(2), max_iterations=3)
+    with pytest.raises(ValueError, match="another objective: at its x it recorded"):
+        adafw.minimize(make(0.4), BALL, adafw.FW(), state=r.state, max_iterations=6)
+    sets = [adafw.UserSet(lambda g, r=r: -r * np.sign(g), np.zeros(12)) for r in (1.0, 2.0)]
+    assert sets[0] != sets[1]
+    r = adafw.minimize(logistic, sets[0], adafw.FW(), max_iterations=3)
+    with pytest.raises(ValueError, match="another set: at its x it recorded"):
+        adafw.minimize(logistic, sets[1], adafw.FW(), state=r.state, max_iterations=6)
+
+
+def test_a_limit_that_cannot_bind_is_refused(logistic):
+    with pytest.raises(ValueError, match="max_lmo_calls never binds, as AdaGrad calls no LMO"):
+        adafw.minimize(logistic, BALL, adafw.AdaGrad(0.1), max_lmo_calls=10)
+
+
+def test_numpys_true_stops_a_run(logistic):
+    r = adafw.minimize(
+        logistic, BALL, adafw.FW(), max_iterations=9, callbacks=lambda s, r: np.abs(s.x).max() > 0
+    )
+    assert (r.status, r.trace[-1].iteration) == ("callback", 1)
+
+
+def test_changing_the_result_does_not_change_the_state(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=9)
+    r.x[:] = 0
+    assert r.state.x.any()
+
+
+def test_signature_of_the_contract():
+    parameters = inspect.signature(adafw.minimize).parameters
+    assert list(parameters)[:14] == [
+        "f", "constraint", "algorithm", "x0", "state", "seed", "gap_tolerance", "max_iterations",
+        "max_epochs", "max_seconds", "max_cpu_seconds", "max_lmo_calls", "record_every",
+        "callbacks",
+    ]  # fmt: skip
+    assert parameters["seed"].default == 0
 
 
 def test_control_c_returns_what_there_is_and_can_go_on(logistic):
@@ -330,7 +440,7 @@ GOOD = dict(max_iterations=1)
         (dict(x0=np.full(12, 1.0)), "x0 must lie in L1Ball"),
         (dict(x0=np.zeros(11)), r"x0 must have shape \(12,\), got \(11,\)"),
         (dict(x0=np.full(12, np.nan)), "x0 must be finite"),
-        (dict(x0="zero"), "x0 must be an array of numbers"),
+        (dict(x0="zero"), "x0 must be an array of real numbers"),
         (dict(seed="x"), "seed must be an integer"),
         (dict(seed=-1), "seed must be an integer"),
         (dict(max_epochs=-1), "max_epochs must be a number"),
@@ -339,6 +449,7 @@ GOOD = dict(max_iterations=1)
         (dict(gap_tolerance=-1e-9), "gap_tolerance must be a number"),
         (dict(record_every=0), "record_every must be an integer >= 1"),
         (dict(callbacks=[3]), "callbacks must be functions"),
+        (dict(callbacks=None), "callbacks must be functions"),
     ],
 )
 def test_bad_arguments_are_refused(wrong, message, logistic):

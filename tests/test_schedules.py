@@ -67,12 +67,18 @@ def test_clipping_bounds_are_checked():
         metrics.Clipped(base, 0.0, 1.0)
     with pytest.raises(ValueError, match="lower must stay <= upper"):
         metrics.Clipped(base, 2.0, 1.0)
-    with pytest.raises(ValueError, match="lower must not decrease"):
-        metrics.Clipped(base, lambda t: 1 / (t + 1), 5.0)
-    with pytest.raises(ValueError, match="upper must not increase"):
-        metrics.Clipped(base, 0.1, lambda t: 1.0 + t)
-    late = metrics.Clipped(base, lambda t: 0.5 if t == 7 else 1.0, 5.0)
     x = np.zeros(2)
+    for wrong in (
+        metrics.Clipped(base, lambda t: 1 / (t + 1), 5.0),
+        metrics.Clipped(base, 0.1, lambda t: 1.0 + t),
+        metrics.Clipped(metrics.Clipped(base, 0.1, lambda t: 1.0 + t), 0.2, 0.3),
+    ):
+        _, _, state = wrong.update(x, 0, wrong.init(x))
+        with pytest.raises(ValueError, match="lower must not decrease, upper must not increase"):
+            wrong.update(x, 1, state)
+    one_sided = metrics.Clipped(base, 0.5, float("inf"))
+    assert np.array_equal(one_sided.update(x, 0, one_sided.init(x))[1], [0.5, 0.5])
+    late = metrics.Clipped(base, lambda t: 0.5 if t == 7 else 1.0, 5.0)
     state = late.init(x)
     for t in range(7):
         _, _, state = late.update(x, t, state)

@@ -44,16 +44,16 @@ def zeros(shape: Shape, dtype: Any = np.float64) -> Array:
 def floating(x: Any, name: str) -> Array:
     """x as an array of floats: a float dtype is kept, anything else becomes float64."""
     if is_tensor(x):
-        return x if x.is_floating_point() else x.double()
-    array = np.asarray(x)
-    if array.dtype not in (np.float32, np.float64):
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"{name} must be an array of numbers, got {type(x).__name__}."
-            ) from None
-    return array
+        return x.detach() if x.is_floating_point() else x.detach().double()
+    try:
+        array = np.asarray(x)
+        if np.iscomplexobj(array):
+            raise TypeError
+        return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be an array of real numbers, got {type(x).__name__}."
+        ) from None
 
 
 def finite(x: Any, name: str) -> Array:
@@ -65,8 +65,12 @@ def finite(x: Any, name: str) -> Array:
     if size(x) == 0:
         raise ValueError(f"{name} must have at least one entry, got an empty array.")
     if (not is_tensor(x) or x.device.type == "cpu") and not all_finite(x):
-        raise ValueError(f"{name} must be finite, got NaN or infinity.")
+        raise NotFinite(f"{name} must be finite, got NaN or infinity.")
     return x
+
+
+class NotFinite(ValueError):
+    """NaN or infinity where finite numbers are needed."""
 
 
 def all_finite(x: Array) -> bool:
@@ -90,17 +94,39 @@ def dot(a: Array, b: Array) -> Any:
     return np.vdot(a, b)
 
 
-def norm(x: Array) -> Any:
-    """Euclidean norm of all entries, safe from overflow and underflow."""
+def unit(x: Array) -> tuple[Array, Any]:
+    """(x / ||x||_2, ||x||_2), with 0 / ||0|| = 0; squares neither overflow nor vanish.
+
+    Half-precision entries are summed in float32, in which 65 504 is not the end.
+    """
     xp = namespace(x)
     largest = xp.max(xp.abs(x))
     scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
-    return largest * xp.sqrt(dot(scaled, scaled))
+    wide = scaled if x.dtype.itemsize > 2 else (scaled.float() if is_tensor(x) else _single(scaled))
+    length = xp.sqrt(dot(wide, wide))
+    direction = wide / xp.where(length > 0, length, xp.ones_like(length))
+    return cast(direction, x), largest * length
+
+
+def norm(x: Array) -> Any:
+    """Euclidean norm of all entries, safe from overflow and underflow."""
+    return unit(x)[1]
+
+
+def _single(x: Array) -> Array:
+    return x.astype(np.float32)
 
 
 def double(x: Array) -> Array:
     """x in float64 (a projection's root search is done there, whatever dtype comes in)."""
     return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)
+
+
+def like(value: Any, x: Array) -> Array:
+    """`value` as an array of the library and device of x; a tensor stays one."""
+    if is_tensor(x) and not is_tensor(value):
+        return sys.modules["torch"].as_tensor(np.asarray(value), device=x.device)
+    return _host(value) if not is_tensor(x) else value
 
 
 def cast(x: Array, like: Array) -> Array:
@@ -131,7 +157,8 @@ class Constant:
     """An array parameter of a set, copied once to each dtype and device it meets."""
 
     def __init__(self, value: Any, name: str) -> None:
-        self.value: np.ndarray[Any, Any] = np.array(finite(_host(value), name), dtype=np.float64)
+        value = value.value if isinstance(value, Constant) else _host(value)
+        self.value: np.ndarray[Any, Any] = np.array(finite(value, name), dtype=np.float64)
         self.value.flags.writeable = False
         self._copies: dict[Any, Array] = {}
 
@@ -145,6 +172,12 @@ class Constant:
             else:
                 self._copies[key] = self.value.astype(x.dtype)
         return self._copies[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.value, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return np.array2string(self.value, separator=", ", threshold=16, edgeitems=3)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"value": self.value, "_copies": {}}

@@ -13,6 +13,9 @@ from adafw.typing import Plain
 #: Iterations at which a user's function of t is sampled: two that agree here count as one.
 _SAMPLES = (0, 1, 2, 3, 5, 10, 100, 1000)
 
+#: Of a large array, so many blocks of so many bytes are hashed.
+_BLOCKS, _BLOCK = 256, 1 << 16
+
 
 def describe(thing: Any) -> Plain:
     """Numbers, strings, lists and dicts that tell `thing` from another of its kind.
@@ -30,10 +33,9 @@ def describe(thing: Any) -> Plain:
         return thing.tolist() if thing.size <= 16 else digest(thing)
     if isinstance(thing, list | tuple):
         return [describe(part) for part in thing]
-    if isinstance(thing, Schedule) and not dataclasses.is_dataclass(thing.rule):
-        return thing.rule if isinstance(thing.rule, float) else [thing(t) for t in _SAMPLES]
     if isinstance(thing, Schedule):
-        return describe(thing.rule)
+        known = isinstance(thing.rule, float) or dataclasses.is_dataclass(thing.rule)
+        return describe(thing.rule) if known else [_at(thing.rule, t) for t in _SAMPLES]
     if dataclasses.is_dataclass(thing):
         fields = {f.name: describe(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
         return {"name": type(thing).__name__, **fields}
@@ -41,8 +43,24 @@ def describe(thing: Any) -> Plain:
 
 
 def digest(array: Any) -> Plain:
-    """Shape, dtype and a hash of at most 4096 entries spread evenly over the array."""
-    flat = array.reshape(-1)
-    sample = np.ascontiguousarray(flat[:: max(1, flat.size // 4096)])
-    mark = hashlib.blake2b(sample.tobytes(), digest_size=8).hexdigest()
-    return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": mark}
+    """Shape, dtype and a hash of the entries: all of them up to 16 MB, else 256 blocks of 64 kB.
+
+    The blocks lie evenly over the array, the first and the last among them: data larger than
+    memory must not be read through to be recognised.
+    """
+    flat = np.ascontiguousarray(array).reshape(-1)
+    mark, block = hashlib.blake2b(digest_size=8), max(1, _BLOCK // flat.itemsize)
+    if flat.nbytes <= _BLOCKS * _BLOCK:
+        mark.update(flat.data if flat.size else b"")
+    else:
+        for start in np.linspace(0, flat.size - block, _BLOCKS).astype(np.int64):
+            mark.update(np.ascontiguousarray(flat[start : start + block]).data)
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": mark.hexdigest()}
+
+
+def _at(rule: Any, t: int) -> float | None:
+    """The value of a user's function, which need not be defined at every t."""
+    try:
+        return float(rule(t))
+    except Exception:
+        return None

@@ -3,26 +3,29 @@
 import inspect
 import json
 import math
-import signal
-import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from adafw import checks, solver
 from adafw.algorithms import Algorithm
+from adafw.arrays import floating
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
-from adafw.recorder import Clock, Every, Record, Recorder, Trace
+from adafw.recorder import Clock, Every, Record, Recorder, Trace, as_record
 from adafw.solver import Diverged, State
+from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
 
 Callback = Callable[[State, Record], bool | None]
+
+#: The default seed: equal to 0, and told from a 0 that was given, which a state would not allow.
+_SEED: Any = type("Seed", (int,), {})(0)
 
 #: Seconds between two looks at the clock, the keyboard and the display.
 _LOOK = 0.1
@@ -76,7 +79,7 @@ def minimize(
     *,
     x0: Array | None = None,
     state: State | None = None,
-    seed: Any = None,
+    seed: Any = _SEED,
     gap_tolerance: float | None = None,
     max_iterations: int | None = None,
     max_epochs: float | None = None,
@@ -84,7 +87,7 @@ def minimize(
     max_cpu_seconds: float | None = None,
     max_lmo_calls: int | None = None,
     record_every: int | Every | None = None,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
 ) -> Result:
     """Minimises f over the set, from x0 or from a state, until the first limit is reached.
@@ -94,7 +97,7 @@ def minimize(
     x0 : start point in the set; None means `constraint.start`.
     state : `Result.state` of an earlier run, to go on from bit for bit; limits count from the
         very beginning, and x0 and seed come from the state.
-    seed : of the index stream: an int (0 if None), a numpy Generator, or any object with
+    seed : of the index stream: an int, a numpy Generator, or any object with
         `integers(low, high, size)`.
     gap_tolerance : stop when the exact Frank-Wolfe gap is at most this, tested at records.
     max_iterations, max_epochs, max_seconds, max_cpu_seconds, max_lmo_calls : limits, tested
@@ -107,7 +110,7 @@ def minimize(
     progress : show a live line; None shows it on a terminal if the run takes over a second.
     """
     callbacks = _check_callbacks(callbacks)
-    limits = _Limits(
+    limits = Limits(
         max_iterations=_limit(max_iterations, "max_iterations"),
         max_epochs=_limit(max_epochs, "max_epochs"),
         max_seconds=_limit(max_seconds, "max_seconds"),
@@ -116,21 +119,23 @@ def minimize(
     )
     tolerance = -1.0 if gap_tolerance is None else checks.real(gap_tolerance, "gap_tolerance", 0)
     _check_problem(f, constraint, algorithm)
+    limits.check(algorithm)
     recorder = Recorder(f, constraint, record_every)
     source = None
     if state is None:
-        source = as_source(0 if seed is None else seed)
+        source = as_source(seed)
         x = _start_point(f, constraint, x0)
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
-    with _Interrupts() as interrupts:
+    with Interrupts() as interrupts:
+        loop = _Loop(
+            f, constraint, algorithm, limits, recorder, tolerance, callbacks, bar, interrupts
+        )
         try:
-            status = _iterate(
-                f, constraint, algorithm, s, limits, recorder, tolerance, callbacks, bar, interrupts
-            )
+            status = loop.run(s)
         finally:
             bar.close()
             if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
@@ -139,156 +144,109 @@ def minimize(
     return _result(s, f, status, limits, tolerance, title)
 
 
-def _iterate(
-    f: FiniteSum,
-    constraint: Constraint,
-    algorithm: Algorithm,
-    s: State,
-    limits: "_Limits",
-    recorder: Recorder,
-    tolerance: float,
-    callbacks: tuple[Callback, ...],
-    bar: Progress,
-    interrupts: "_Interrupts",
-) -> str:
-    """Runs from record to record; returns the status. The state is left at the last iterate."""
-    clock = Clock(s.cpu_seconds, s.wall_seconds)
-    seconds_per_iteration = math.inf  # not known yet: the first stretch is one iteration
-    finite_x = s.x
-    while True:
-        status = "interrupted" if interrupts.seen else limits.reached(s, f.n_terms)
-        if recorder.due(s) or (status and _unrecorded(s)):
-            record = recorder.measure(s)
+@dataclass
+class _Loop:
+    """Runs from record to record; the state is left at the last iterate."""
+
+    f: FiniteSum
+    constraint: Constraint
+    algorithm: Algorithm
+    limits: Limits
+    recorder: Recorder
+    tolerance: float
+    callbacks: tuple[Callback, ...]
+    bar: Progress
+    interrupts: Interrupts
+
+    def run(self, s: State) -> str:
+        """Iterates until something ends the run, and says what: the status."""
+        clock = Clock(s.cpu_seconds, s.wall_seconds)
+        self.finite_x = s.x.copy()
+        pace = math.inf  # seconds an iteration; not known yet, so the first stretch is one
+        while True:
+            status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
+            if self.recorder.due(s) or (status and _unrecorded(s)):
+                status = self._record(s, status) or status
+            if status:
+                return status
+            n = self._stretch(s, pace)
+            begun, wall = s.t, clock.wall
+            try:
+                with clock:
+                    self._iterate(s, n)
+            except Diverged as end:
+                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+                return self._diverged(s, end)
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+            pace = (clock.wall - wall) / max(1, s.t - begun) + 1e-9
+            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+
+    @property
+    def n_terms(self) -> int:
+        return self.f.n_terms
+
+    def _stretch(self, s: State, pace: float) -> int:
+        """Iterations until something has to be looked at: a record, a limit, clock and keyboard."""
+        look = min(_LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
+        most = min(self.recorder.iterations_left(s), look / pace)
+        return self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
+
+    def _iterate(self, s: State, n: int) -> None:
+        """n iterations, or fewer if they take much longer than the last ones did."""
+        left = min(2 * _LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
+        deadline = time.perf_counter() + left
+        try:
+            solver.run(
+                self.f, self.constraint, self.algorithm, s, n,
+                stop=lambda: self.interrupts.seen or time.perf_counter() >= deadline,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            self.interrupts.again()  # raised inside an iteration: the state is torn
+
+    def _record(self, s: State, status: str) -> str:
+        """Measures and tells the callbacks; returns a status if that ends the run."""
+        try:
+            record = self.recorder.measure(s)
             if not math.isfinite(record.value):
                 if s.t > 0:
                     s.records.pop()
-                    s.x, s.torn = finite_x, True
+                    s.x, s.torn = self.finite_x, True
                 return "diverged"
-            finite_x = s.x
-            bar.record = record
-            stopped = [call(s, record) is True for call in callbacks]
-            if record.gap <= tolerance:
-                return "converged"
-            if any(stopped):
-                return status or "callback"
-            if interrupts.seen:
-                return "interrupted"
-        if status:
-            return status
-        look = min(_LOOK, limits.seconds_left(s) / 2, recorder.seconds_left(s))
-        most = min(recorder.iterations_left(s), look / seconds_per_iteration)
-        n = limits.iterations_left(s, algorithm, f.n_terms, most)
-        before, wall = s.t, clock.wall
-        try:
-            with clock:
-                solver.run(f, constraint, algorithm, s, n)
-        except Diverged:
-            return _diverged(f, s, finite_x, recorder)
+            self.finite_x = s.x.copy()
+            self.bar.record = record
+            stopped = [_is_true(call(s, record)) for call in self.callbacks]
         except KeyboardInterrupt:
-            # Raised inside an iteration, by user code or a handler of the user's: the state is
-            # torn. A second Ctrl-C means it: out at once.
-            if interrupts.seen:
-                raise
-            interrupts.seen = True
-        s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-        seconds_per_iteration = (clock.wall - wall) / max(1, s.t - before) + 1e-9
-        bar.update(s, f.n_terms, limits.share(s, f.n_terms))
+            self.interrupts.again()
+            return self._record(s, "interrupted") if _unrecorded(s) else "interrupted"
+        if record.gap <= self.tolerance:
+            return "converged"
+        if any(stopped):
+            return status or "callback"
+        return "interrupted" if self.interrupts.seen else ""
+
+    def _diverged(self, s: State, end: Diverged) -> str:
+        """Keeps the last iterate known to be finite: this, the one before, the last recorded."""
+        for x in (s.x, end.last_x):
+            if x is not None and math.isfinite(self.f.value(x)):
+                s.x = x
+                if _unrecorded(s):
+                    self.recorder.measure(s)
+                return "diverged"
+        s.x = self.finite_x
+        return "diverged"
 
 
-def _diverged(f: FiniteSum, s: State, finite_x: Array, recorder: Recorder) -> str:
-    """Keeps the last iterate of finite value: the present one, else that of the last record."""
-    if math.isfinite(f.value(s.x)):
-        if _unrecorded(s):
-            recorder.measure(s)
-    else:
-        s.x = finite_x
-    return "diverged"
+def _is_true(answer: Any) -> bool:
+    """Whether a callback returned True; numpy's counts, other values do not."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _unrecorded(s: State) -> bool:
     return not s.records or s.records[-1][0] != s.t
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """The limits of a run, infinite where none was given."""
-
-    max_iterations: float
-    max_epochs: float
-    max_seconds: float
-    max_cpu_seconds: float
-    max_lmo_calls: float
-
-    def __post_init__(self) -> None:
-        if all(math.isinf(limit) for limit in vars(self).values()):
-            object.__setattr__(self, "max_epochs", 100.0)
-
-    def used(self, s: State, n_terms: int) -> dict[str, tuple[float, float]]:
-        """Name -> (used, allowed)."""
-        return {
-            "max_iterations": (s.t, self.max_iterations),
-            "max_epochs": (s.gradient_evaluations / n_terms, self.max_epochs),
-            "max_seconds": (s.wall_seconds, self.max_seconds),
-            "max_cpu_seconds": (s.cpu_seconds, self.max_cpu_seconds),
-            "max_lmo_calls": (s.lmo_calls, self.max_lmo_calls),
-        }
-
-    def reached(self, s: State, n_terms: int) -> str:
-        """The first limit used up, or ''."""
-        for name, (used, allowed) in self.used(s, n_terms).items():
-            if used >= allowed:
-                return name
-        return ""
-
-    def share(self, s: State, n_terms: int) -> float | None:
-        """The largest used / allowed, None if no limit is finite and positive."""
-        used = self.used(s, n_terms).values()
-        return max((part / whole for part, whole in used if 0 < whole < math.inf), default=None)
-
-    def iterations_left(self, s: State, algorithm: Algorithm, n_terms: int, at_most: float) -> int:
-        """Iterations that can be done without testing the counted limits in between, >= 1."""
-        left = min(self.max_iterations - s.t, at_most)
-        per_iteration = algorithm.step.most_lmo_calls
-        if per_iteration:
-            left = min(left, (self.max_lmo_calls - s.lmo_calls) // per_iteration)
-        if not math.isinf(self.max_epochs):
-            evaluations, n = s.gradient_evaluations, 0
-            while evaluations / n_terms < self.max_epochs and n < left:
-                evaluations += algorithm.gradient.evaluations(s.t + n, n_terms)
-                n += 1
-            left = n
-        return max(1, int(left))
-
-    def seconds_left(self, s: State) -> float:
-        return min(self.max_seconds - s.wall_seconds, self.max_cpu_seconds - s.cpu_seconds)
-
-
-class _Interrupts:
-    """Ctrl-C, noted between iterations so that the state stays whole; a second one breaks in."""
-
-    def __init__(self) -> None:
-        self.seen = False
-        self._old: Any = None
-
-    def __enter__(self) -> "_Interrupts":
-        # Only the main thread may handle signals, and a handler of the user's own is left alone.
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._old = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._old is not None:
-            signal.signal(signal.SIGINT, self._old)
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        if self.seen:
-            raise KeyboardInterrupt
-        self.seen = True
-
-
 def _result(
-    s: State, f: FiniteSum, status: str, limits: _Limits, tolerance: float, title: str
+    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str
 ) -> Result:
     trace = Trace(s.records)
     last = trace[-1]
@@ -300,13 +258,16 @@ def _result(
     elif status == "converged":
         message = f"converged: gap {last.gap:.3e} <= {tolerance:g}"
     elif status == "diverged":
-        message = "diverged: value or gradient became infinite or NaN; x is the last finite iterate"
+        message = (
+            "diverged: a value or gradient became infinite or NaN; x is the last iterate known to "
+            "be finite"
+        )
     elif status == "callback":
         message = "callback: a callback asked to stop"
     elif status == "interrupted":
         message = "interrupted: from the keyboard"
     return Result(
-        s.x, last.value, last.gap, last.lower_bound, best, status, message, trace, s, title
+        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title
     )
 
 
@@ -323,11 +284,11 @@ def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
 
 
 def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    calls = (callbacks,) if callable(callbacks) else tuple(callbacks)
+    calls = callbacks if isinstance(callbacks, list | tuple) else (callbacks,)
     for call in calls:
         if not callable(call):
             raise TypeError(f"callbacks must be functions of (state, record), got {call!r}.")
-    return calls
+    return tuple(calls)
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -343,13 +304,11 @@ def _start_point(f: FiniteSum, constraint: Constraint, x0: Any) -> Array:
                 f"x0 must be given: neither {f!r} nor {constraint!r} knows the shape of x."
             )
         x0 = constraint.start(known, f.dtype)
-    dtype = f.dtype if f.shape is not None else getattr(x0, "dtype", f.dtype)
-    if dtype not in (np.float32, np.float64):
-        dtype = np.dtype(np.float64)
-    try:
-        x = np.array(x0, dtype=dtype, order="C")
-    except (TypeError, ValueError):
-        raise TypeError(f"x0 must be an array of numbers, got {type(x0).__name__}.") from None
+    point = floating(x0, "x0")
+    dtype = f.dtype if f.shape is not None else point.dtype
+    x = np.array(point, dtype=np.float32 if dtype == np.float32 else np.float64, order="C")
+    if x.ndim == 0:
+        raise ValueError("x0 must have at least one dimension, got a number.")
     if known is not None and x.shape != known:
         raise ValueError(f"x0 must have shape {known}, got {x.shape}.")
     if constraint.shape is not None and x.shape != constraint.shape:
@@ -373,8 +332,8 @@ def _resumed(
     """A copy of the state, refused if it belongs to another problem."""
     if not isinstance(state, State):
         raise TypeError(f"state must be the state of a Result, got {type(state).__name__}.")
-    for value, name in ((x0, "x0"), (seed, "seed")):
-        if value is not None:
+    for given, name in ((x0 is not None, "x0"), (seed is not _SEED, "seed")):
+        if given:
             raise ValueError(
                 f"{name} must be left out when state is given: it comes from the state."
             )
@@ -391,7 +350,24 @@ def _resumed(
                 f"state belongs to another {part}: it was {_brief(then[part])}, now it is "
                 f"{_brief(description)}; start anew with x0=state.x."
             )
+    _check_record(state, f, constraint)
     return state.copy()
+
+
+def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
+    """Refuses functions of a user's that give another value or gap at x than the last record."""
+    if _unrecorded(state):
+        return
+    then = as_record(state.records[-1])
+    again = state.copy()
+    now = Recorder(f, constraint, None).measure(again)
+    for name, was, is_now in (("objective", then.value, now.value), ("set", then.gap, now.gap)):
+        scale = abs(then.value) + abs(then.gap)
+        if not abs(was - is_now) <= 1e-6 * scale and not math.isnan(was):
+            raise ValueError(
+                f"state belongs to another {name}: at its x it recorded {was:.9g}, now it is "
+                f"{is_now:.9g}; start anew with x0=state.x."
+            )
 
 
 def _brief(description: Any) -> str:

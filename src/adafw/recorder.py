@@ -172,8 +172,9 @@ class Recorder:
         g = self.f.gradient(s.x)
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
-            # Rounding can push the gap of an optimal x below zero, where no gap can be.
-            gap = max(0.0, float(dot(g, s.x - self.constraint.lmo(g))))
+            gap = float(dot(g, s.x - self.constraint.lmo(g)))
+            if gap < 0:  # rounding at an optimal x, where no gap can be
+                gap = 0.0
         bound = math.nan
         if self.f.convex:
             before = as_record(s.records[-1]).lower_bound if s.records else -math.inf

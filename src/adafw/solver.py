@@ -2,13 +2,14 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from adafw.algorithms import Algorithm
-from adafw.arrays import all_finite
+from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.files import replacing
@@ -20,7 +21,11 @@ _FORMAT = 1  # of a saved state; raise it when a field changes its meaning
 
 
 class Diverged(Exception):
-    """The gradient estimate is not finite; x in the state is the last iterate before it."""
+    """Something in an iteration is not finite; `last_x` is the iterate before the state's x."""
+
+    def __init__(self, last_x: Array | None) -> None:
+        super().__init__("a value or gradient is not finite")
+        self.last_x = last_x
 
 
 @dataclass
@@ -127,20 +132,33 @@ def start(
     )
 
 
-def run(f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int) -> State:
-    """n iterations of Template 1 or Template 3, in place: the one loop of the library."""
+def run(
+    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> State:  # fmt: skip
+    """n iterations of Template 1 or Template 3, in place: the one loop of the library.
+
+    `stop` is asked after each of them, and ends the run early if it says so.
+    """
     rng = thaw(s.rng)
     counted = CountedSet(constraint)
     s.torn = True
+    last_x = None
     try:
-        for _ in range(n):
-            g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, rng)  # line 2
-            if not all_finite(g):
-                raise Diverged
-            s.x, s.step = algorithm.step.update(f, counted, s.x, g, s.t, s.step)  # lines 3 on
-            s.gradient_evaluations += algorithm.gradient.evaluations(s.t, f.n_terms)
-            s.t += 1
+        with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
+            for _ in range(n):
+                g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, rng)  # line 2
+                if not all_finite(g):
+                    raise Diverged(last_x)
+                last_x = s.x
+                s.x, s.step = algorithm.step.update(f, counted, s.x, g, s.t, s.step)  # 3 on
+                s.gradient_evaluations += algorithm.gradient.evaluations(s.t, f.n_terms)
+                s.t += 1
+                if stop():
+                    break
         s.torn = False
+    except NotFinite:  # an overflow on the way: a metric, a subproblem's gradient
+        raise Diverged(last_x) from None
     finally:
         s.rng = freeze(rng)
         s.lmo_calls += counted.lmo_calls

@@ -165,6 +165,30 @@ def test_the_condition_that_the_papers_footnote_corrects():
         assert np.abs(adafw.L1Ball(1.0).project(outside, h)).sum() == pytest.approx(1, abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("x", "h", "expected"),
+    [
+        ([3e16, 0.0, 3e16, 1e16, -3e16], None, [1 / 3, 0, 1 / 3, 0, -1 / 3]),
+        ([1e308, 1e308], None, [0.5, 0.5]),
+        ([3.0, 3.0], [5e-324, 5e-324], [0.5, 0.5]),
+        ([3.0, 3.0], [1e308, 1e-308], [1.0, 0.0]),
+        ([0.9, 0.6], [1e308, 1e-308], [0.9, 0.1]),
+    ],
+)
+def test_l1_ball_far_out_and_in_extreme_metrics(x, h, expected):
+    v = adafw.L1Ball(1.0).project(np.array(x), None if h is None else np.array(h))
+    assert np.allclose(v, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("radius", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("make", SETS)
+def test_tiny_and_huge_radii(make, radius):
+    x, h = np.array([3.0, -1.0, 2.0, 0.5]) * 1e3, np.array([1.0, 2.0, 0.1, 1.0])
+    for metric in (None, h):
+        v = make(radius).project(x * radius, metric)
+        assert np.allclose(v / radius, make(1.0).project(x, metric), rtol=0, atol=1e-14)
+
+
 def test_huge_points_end_on_the_boundary():
     for make in SETS:
         x = np.array([1e18, -3e17, 2.0, 0.0])

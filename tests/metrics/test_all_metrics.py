@@ -243,8 +243,6 @@ def test_adagrad_never_shrinks_and_rmsprop_forgets():
         (lambda: metrics.AdaBound(0.1, 1, betas=(0.5, 1.0)), r"beta_m < sqrt\(beta_s\) < 1"),
         (lambda: metrics.AdaBound(0.0, 1.0), "lower must be a number that is finite and > 0"),
         (lambda: metrics.AdaBound(2.0, 1.0), "at t = 0 they are 2 and 1"),
-        (lambda: metrics.AdaBound(lambda t: 1 / (t + 1), 2.0), "lower must not decrease"),
-        (lambda: metrics.AdaBound(0.1, lambda t: t + 1.0), "upper must not increase"),
     ],
 )
 def test_refuses_bad_parameters(make, message):

@@ -7,7 +7,7 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, excess, metric_like
+from adafw.constraints.base import Constraint, excess, metric_like, norm_order
 from adafw.typing import Array, Shape
 
 
@@ -29,12 +29,13 @@ class L1Ball(Constraint):
         g = finite(g, "g")
         xp = namespace(g)
         i = xp.argmax(xp.abs(g))
-        return arrays.basis(g, i, -self.radius * xp.sign(g.reshape(-1)[i]))
+        return arrays.basis(g, i, self.radius * xp.sign(-g.reshape(-1)[i]))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        norm_order(p)  # the same in every norm
         return 2 * self.radius
 
     def violation(self, x: Array) -> float:
@@ -60,20 +61,15 @@ class L2Ball(Constraint):
         object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
 
     def lmo(self, g: Array) -> Array:
-        g = finite(g, "g")
-        xp = namespace(g)
-        # Scaled by the largest entry first, so that the squares neither overflow nor vanish.
-        largest = xp.max(xp.abs(g))
-        unit = g / xp.where(largest > 0, largest, xp.ones_like(largest))
-        length = xp.sqrt(arrays.dot(unit, unit))
-        return unit * (-self.radius / xp.where(length > 0, length, xp.ones_like(length)))
+        direction, _ = arrays.unit(finite(g, "g"))
+        return (-self.radius) * direction + 0.0  # the sum turns -0 into 0
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * n ** max(0.0, 1 / p - 1 / 2)
+        return 2 * self.radius * n ** max(0.0, 1 / norm_order(p) - 1 / 2)
 
     def violation(self, x: Array) -> float:
         return excess(arrays.norm(arrays.double(x)) - self.radius, self.radius)
@@ -99,14 +95,14 @@ class LInfBall(Constraint):
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")
-        return -self.radius * namespace(g).sign(g)
+        return self.radius * namespace(g).sign(-g)  # not -radius * 0, which is -0
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * float(n ** (1 / p))
+        return 2 * self.radius * float(n ** (1 / norm_order(p)))
 
     def violation(self, x: Array) -> float:
         return excess(abs(x).max() - self.radius, self.radius)

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from adafw import arrays
+from adafw import arrays, checks
 from adafw.describe import describe
 from adafw.typing import Array, Plain, Shape
 
@@ -33,7 +33,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def violation(self, x: Array) -> float:
-        """How far x is outside, relative to `scale`: 0 inside, nan if x is not finite."""
+        """How far x is outside, relative to `scale`: 0 inside, nan where x holds NaN."""
 
     def project(self, x: Array, h: Array | None = None) -> Array:
         """The point v of C nearest to x: min sum_i h_i (v_i - x_i)^2, with h = 1 if it is None."""
@@ -86,9 +86,14 @@ def metric_like(h: Array | None, x: Array) -> Array | None:
     """The metric h as positive floats shaped as x, or an error; None stays None."""
     if h is None:
         return None
-    h = arrays.finite(h, "h")
+    h = arrays.finite(arrays.like(h, x), "h")
     if tuple(h.shape) != tuple(x.shape):
         raise ValueError(f"h must have the shape of x, {tuple(x.shape)}, got {tuple(h.shape)}.")
     if not bool((h > 0).all()):
         raise ValueError("h must be positive in every entry: it is the diagonal of a metric.")
     return h
+
+
+def norm_order(p: float) -> float:
+    """p >= 1, inf included, or an error: the order of the norm a diameter is measured in."""
+    return checks.real(p, "p", 1, infinite=True)

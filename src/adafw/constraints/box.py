@@ -7,7 +7,7 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
-from adafw.constraints.base import Constraint, check_shape, excess, metric_like
+from adafw.constraints.base import Constraint, check_shape, excess, metric_like, norm_order
 from adafw.typing import Array, Shape
 
 
@@ -33,7 +33,12 @@ class Box(Constraint):
                 f"{upper.value.shape}."
             ) from None
         if not ordered:
-            raise ValueError("lower must be <= upper in every entry.")
+            above = np.argmax(np.ravel(lower.value > upper.value))
+            low, high = np.broadcast_arrays(lower.value, upper.value)
+            raise ValueError(
+                "lower must be <= upper in every entry, got "
+                f"{low.flat[above]:g} > {high.flat[above]:g} at entry {above}."
+            )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -57,8 +62,10 @@ class Box(Constraint):
         return self.project(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        if self.shape not in (None, arrays.as_shape(shape)):
+            raise ValueError(f"this Box holds points of shape {self.shape}, got {shape}.")
         width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
-        return float(np.linalg.norm(width.ravel(), p))
+        return float(np.linalg.norm(width.ravel(), norm_order(p)))
 
     def violation(self, x: Array) -> float:
         check_shape(x, self.shape, "Box")
@@ -72,7 +79,3 @@ class Box(Constraint):
             h, x
         )  # clipping is nearest in every diagonal metric, but a bad h is still refused
         return namespace(x).clip(x, self.lower.like(x), self.upper.like(x))
-
-    def __repr__(self) -> str:
-        described = self.describe()
-        return f"Box(lower={described['lower']}, upper={described['upper']})"

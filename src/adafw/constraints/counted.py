@@ -3,7 +3,7 @@
 from typing import Any
 
 from adafw.constraints.base import Constraint
-from adafw.typing import Array
+from adafw.typing import Array, Plain
 
 
 class CountedSet(Constraint):
@@ -11,6 +11,7 @@ class CountedSet(Constraint):
 
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
+        self.projection = constraint.projection  # type: ignore[misc]
         self.lmo_calls = 0
         self.projections = 0
 
@@ -30,3 +31,17 @@ class CountedSet(Constraint):
 
     def violation(self, x: Array) -> float:
         return self.constraint.violation(x)
+
+    def contains(self, x: Array, tol: float | None = None) -> bool:
+        return self.constraint.contains(x, tol)
+
+    def describe(self) -> Plain:
+        return self.constraint.describe()
+
+    @property
+    def scale(self) -> float:
+        return self.constraint.scale
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return self.constraint.shape

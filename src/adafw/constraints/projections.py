@@ -3,10 +3,16 @@
 All are computed in float64 whatever dtype comes in, and take h = None for the Euclidean one.
 """
 
-from adafw.arrays import argsort_descending, cast, copy, dot, double, namespace, norm
+import numpy as np
+
+from adafw.arrays import argsort_descending, cast, copy, dot, double, namespace, norm, unit
 from adafw.typing import Array
 
+#: Sums of points far out may overflow to infinity, which compares as it should.
+_far_out = np.errstate(over="ignore")
 
+
+@_far_out
 def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
     """Onto {||v||_1 <= radius}: v_i = sign(x_i) max(|x_i| - l / h_i, 0). O(n log n).
 
@@ -15,17 +21,18 @@ def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
     """
     xp = namespace(x)
     size = double(xp.abs(x))
-    if float(xp.sum(size)) <= radius:
+    if float(xp.sum(size / radius)) <= 1:
         return copy(x)
-    v = _shrink_to_sum(size, None if h is None else 1 / double(h), radius)
-    return cast(xp.sign(x) * v, x)
+    return cast(xp.sign(x) * _shrink_to_sum(size, h, radius), x)
 
 
+@_far_out
 def simplex(x: Array, h: Array | None, radius: float) -> Array:
     """Onto {v >= 0, sum v = radius}: v_i = max(x_i - l / h_i, 0). O(n log n)."""
-    return cast(_shrink_to_sum(double(x), None if h is None else 1 / double(h), radius), x)
+    return cast(_shrink_to_sum(double(x), h, radius), x)
 
 
+@_far_out
 def unit_simplex(x: Array, h: Array | None, radius: float) -> Array:
     """Onto {v >= 0, sum v <= radius}: the positive part if its sum allows, else the simplex."""
     xp = namespace(x)
@@ -33,6 +40,7 @@ def unit_simplex(x: Array, h: Array | None, radius: float) -> Array:
     return positive if float(xp.sum(double(positive))) <= radius else simplex(x, h, radius)
 
 
+@_far_out
 def l2_ball(x: Array, h: Array | None, radius: float) -> Array:
     """Onto {||v||_2 <= radius}: v_i = h_i x_i / (h_i + l). O(n) per Newton step on l.
 
@@ -47,41 +55,59 @@ def l2_ball(x: Array, h: Array | None, radius: float) -> Array:
         return copy(x)
     if h is None:
         return cast(z * (radius / length), x)
+    # Only the ratios of h matter, and those of x and radius: scaled, nothing over- or underflows.
+    largest = xp.max(xp.abs(z))
+    z, radius_z = z / largest, radius / float(largest)
     h = double(h)
     h = h / xp.max(h)
     hz = h * z
-    shift = max(0.0, float(norm(hz)) / radius - 1.0)
+    shift = max(0.0, float(norm(hz)) / radius_z - 1.0)
     for _ in range(200):  # fewer than 20 for metrics spread over 16 orders of magnitude
-        v = hz / (h + shift)
-        length = float(norm(v))
-        climb = (length / radius - 1.0) * length**2 / float(dot(v, v / (h + shift)))
+        direction, length = unit(hz / (h + shift))
+        climb = (float(length) / radius_z - 1.0) / float(dot(direction, direction / (h + shift)))
         if not climb > 1e-16 * shift:
             break
         shift += climb
-    return cast(v * (radius / length), x)
+    return cast(direction * radius, x)
 
 
-def _shrink_to_sum(a: Array, w: Array | None, total: float) -> Array:
-    """max(a - l w, 0) with the l for which it sums to `total`; w = 1 if None.
+def _shrink_to_sum(a: Array, h: Array | None, total: float) -> Array:
+    """max(a - l / h, 0) with the l for which it sums to `total`; h = 1 if None.
 
-    The entries that stay positive are those with the largest a / w: sorted, the k-th of them
-    stays if it exceeds the l that the first k would need.
+    Solved twice: l for a, then the correction of l for a - l / h. Of entries far outside, the
+    first l keeps only the leading digits; what is left after the shift is of the size of `total`.
     """
     xp = namespace(a)
     shape, a = a.shape, a.reshape(-1)
-    w = xp.ones_like(a) if w is None else w.reshape(-1)
-    ratio = a / w
-    order = argsort_descending(ratio)
-    level = (xp.cumsum(a[order], 0) - total) / xp.cumsum(w[order], 0)
-    count = int(xp.sum(ratio[order] > level))
-    # The prefix sums have told who stays; l itself is summed anew, which loses fewer digits.
-    stays = order[: max(count, 1)]
-    l = (xp.sum(a[stays]) - total) / xp.sum(w[stays])
+    if h is None:
+        h = xp.ones_like(a)
+    else:
+        h = double(h).reshape(-1)
+        h = xp.clip(h / xp.max(h), _SMALLEST, 1)
+    scale = max(float(xp.max(xp.abs(a))), total)
+    a = a - _level(a / scale, h, total / scale) * scale / h
+    # No entry but those at least this close to the first can stay: the others need no sorting.
+    top = xp.argmax(h * a)
+    near = xp.where(h * a > (a[top] - total) * h[top])[0]
+    part = a[near] - _level(a[near], h[near], total) / h[near]
     v = xp.zeros_like(a)
-    part = a[stays] - l * w[stays]
-    part = part - (xp.sum(part) - total) / xp.sum(w[stays]) * w[stays]
-    v[stays] = xp.where(part > 0, part, xp.zeros_like(part))
-    scale = total / xp.sum(
-        v
-    )  # where a is huge, cancellation leaves the sum off by more than rounding
-    return (v * scale).reshape(shape)
+    v[near] = xp.where(part > 0, part, xp.zeros_like(part))
+    return (v * (total / xp.sum(v))).reshape(shape)
+
+
+def _level(a: Array, h: Array, total: float) -> Array:
+    """The l for which max(a - l / h, 0) sums to `total`.
+
+    The entries that stay positive are those with the largest h a: sorted, the k-th of them stays
+    if it exceeds the l that the first k would need.
+    """
+    xp = namespace(a)
+    order = argsort_descending(h * a)
+    a, w, ratio = a[order], 1 / h[order], (h * a)[order]
+    count = max(1, int(xp.sum(ratio > (xp.cumsum(a, 0) - total) / xp.cumsum(w, 0))))
+    # The prefix sums have told who stays; l itself is summed anew, which loses fewer digits.
+    return (xp.sum(a[:count]) - total) / xp.sum(w[:count])
+
+
+#: Entries of a metric this much smaller than the largest are taken to be this small.
+_SMALLEST = 1e-200

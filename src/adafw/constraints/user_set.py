@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from adafw import arrays
 from adafw.arrays import finite
-from adafw.constraints.base import Constraint, metric_like
+from adafw.constraints.base import Constraint, check_shape, metric_like
 from adafw.typing import Array, Plain, Shape
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class UserSet(Constraint):
     """A set known through functions of yours.
 
@@ -21,6 +23,11 @@ class UserSet(Constraint):
     project : function of (x, h), returns the nearest point in the norm of diag(h); h may be None.
     """
 
+    _lmo: ClassVar[Any]
+    _start: ClassVar[Any]
+    _contains: ClassVar[Any]
+    _project: ClassVar[Any]
+
     def __init__(
         self,
         lmo: Callable[[Array], Array],
@@ -30,9 +37,17 @@ class UserSet(Constraint):
     ) -> None:
         if not callable(lmo):
             raise TypeError(f"lmo must be a function of g, got {type(lmo).__name__}.")
-        self._lmo, self._contains, self._project = lmo, contains, project
-        self._start = start if callable(start) else finite(start, "start")
-        self.projection = None if project is None else "metric"  # type: ignore[misc]
+        if start is None:
+            raise TypeError("start must be a point of the set or a function that returns one.")
+        values = {
+            "_lmo": lmo,
+            "_start": start if callable(start) else finite(start, "start"),
+            "_contains": contains,
+            "_project": project,
+            "projection": None if project is None else "metric",
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # frozen from here on
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -40,11 +55,11 @@ class UserSet(Constraint):
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")
-        v = self._lmo(g)
-        if tuple(getattr(v, "shape", ())) != tuple(g.shape):
+        v = finite(self._lmo(g), "the point that lmo returned")
+        if tuple(v.shape) != tuple(g.shape):
             raise ValueError(
-                f"the lmo of a UserSet must return an array of the shape of g, {tuple(g.shape)}, "
-                f"got {tuple(getattr(v, 'shape', ()))}."
+                f"lmo must return an array of the shape of g, {tuple(g.shape)}, "
+                f"got {tuple(v.shape)}."
             )
         return v
 
@@ -52,6 +67,7 @@ class UserSet(Constraint):
         if callable(self._start):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)
+        check_shape(point, self.shape, "UserSet")
         point[...] = self._start
         return point
 
@@ -74,6 +90,12 @@ class UserSet(Constraint):
 
     def describe(self) -> Plain:
         return {"name": "UserSet", "lmo": getattr(self._lmo, "__qualname__", "lmo")}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # two functions cannot be compared
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         return f"UserSet(lmo={getattr(self._lmo, '__name__', 'lmo')})"

@@ -194,7 +194,7 @@ def _new_directory(directory: str | os.PathLike[str]) -> Any:
     return replacing(target, folder=True)
 
 
-def _write_manifest(folder: Path, kind: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+def _write_manifest(folder: Path, kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     manifest = {
         "format": _FORMAT, "kind": kind, "shape": [int(n) for n in shape], "dtype": dtype.name
     }  # fmt: skip

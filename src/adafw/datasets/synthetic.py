@@ -21,7 +21,7 @@ def support_vector(m: int = 20_000, n: int = 1_000, seed: int = 0) -> tuple[Any,
     for j in range(n):
         on = rng.random(m) < 1 / (j + 1)
         signs = rng.choice([-1.0, 1.0], m)
-        rows.append(np.flatnonzero(on))
+        rows.append(np.flatnonzero(on).astype(np.int32))
         columns.append(signs[on])
     starts = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
     A = sparse.csc_array(

@@ -47,22 +47,16 @@ class Clipped(Metric):
 
 
 def closing_bounds(lower: ScheduleLike, upper: ScheduleLike) -> tuple[Schedule, Schedule]:
-    """Both as schedules > 0, refused if they fail to close in on each other at a few t."""
+    """Both as schedules > 0, lower <= upper at t = 0; what comes after is checked as it comes."""
     low = as_schedule(lower, "lower", 0, above=True)
-    high = as_schedule(upper, "upper", 0, above=True)
-    last = 0
-    for t in (0, 1, 2, 10, 100, 10_000):
-        bounds_at(t, low, high, last)
-        last = t
+    high = as_schedule(upper, "upper", 0, above=True, infinite=True)
+    bounds_at(0, low, high)
     return low, high
 
 
-def bounds_at(
-    t: int, lower: Schedule, upper: Schedule, last: int | None = None
-) -> tuple[float, float]:
-    """(lower_t, upper_t), refused unless they lie within those of `last`, t - 1 if None."""
-    low, high = lower(t), upper(t)
-    last = max(0, t - 1) if last is None else last
+def bounds_at(t: int, lower: Schedule, upper: Schedule) -> tuple[float, float]:
+    """(lower_t, upper_t), refused unless they lie within those of t - 1."""
+    low, high, last = lower(t), upper(t), max(0, t - 1)
     if not lower(last) <= low <= high <= upper(last):
         raise ValueError(
             "lower must not decrease, upper must not increase, and lower must stay <= upper: "

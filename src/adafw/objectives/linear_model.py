@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.arrays import floating
 from adafw.describe import describe, digest
 from adafw.losses import Loss
 from adafw.objectives.base import SeparableSum
@@ -45,8 +46,10 @@ class LinearModel(SeparableSum):
         if sample_weight is not None:
             weight = self._per_row(sample_weight, "sample_weight")
             total = weight.sum(dtype=np.float64)
-            if (weight < 0).any() or total <= 0:
-                raise ValueError("sample_weight must be >= 0 in every entry and not 0 in all.")
+            if (weight < 0).any() or not 0 < total < np.inf:
+                raise ValueError(
+                    "sample_weight must be >= 0 in every entry, with a sum that is finite and > 0."
+                )
             self.sample_weight = weight
             self._weights = (weight * (self.n_terms / total)).astype(self.dtype)
         largest = 1.0 if self._weights is None else float(self._weights.max())
@@ -121,10 +124,7 @@ class LinearModel(SeparableSum):
         return float(np.mean(terms, dtype=np.float64))
 
     def _per_row(self, values: Any, name: str) -> NDArray[Any]:
-        try:
-            vector = np.asarray(values).astype(self.dtype)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be an array of numbers.") from None
+        vector = floating(values, name).astype(self.dtype)
         if vector.shape != (self.n_terms,):
             raise ValueError(
                 f"{name} must have one entry per row of A, shape ({self.n_terms},), "

@@ -36,10 +36,11 @@ class UserSum(FiniteSum):
         self.convex = bool(convex)
 
     def value(self, x: Array) -> float:
-        return float(self._value(x))
+        return float(self._value(x.copy()))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
-        g = np.asarray(self._gradient(x, batch), dtype=x.dtype)
+        # Copies both ways: estimators keep x and g, which a user's function may change later.
+        g = np.array(self._gradient(x.copy(), batch), dtype=x.dtype)
         if g.shape != x.shape:
             raise ValueError(
                 f"gradient must return an array of the shape of x, {x.shape}, got {g.shape}."

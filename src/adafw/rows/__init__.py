@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw.arrays import all_finite
+from adafw.arrays import all_finite, floating
 from adafw.rows.base import Rows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
@@ -24,6 +24,8 @@ def as_rows(A: Any) -> Rows:
     if isinstance(A, Rows):
         return A
     if _is_sparse(A):
+        if np.issubdtype(A.dtype, np.complexfloating):
+            raise TypeError("A must be a matrix of real numbers, got complex ones.")
         matrix = A.tocsr()
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
@@ -33,14 +35,9 @@ def as_rows(A: Any) -> Rows:
             matrix = matrix.copy() if matrix is A else matrix
             matrix.sum_duplicates()
         return CSRRows(matrix)
-    array = np.asarray(A)
+    array = floating(A, "A")
     if array.dtype not in (np.float32, np.float64):
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"A must be a numeric array or a scipy sparse matrix, got {type(A).__name__}."
-            ) from None
+        array = array.astype(np.float64)
     _check_shape(array.shape)
     _check_finite(array)
     return DenseRows(array)

@@ -71,4 +71,4 @@ def short_step(grad_q: Array, d: Array, h: Array, eta: float, bound: float) -> f
     slope, curvature = -float(dot(grad_q, d)), float(dot(d, h * d))
     if not (slope > 0 and curvature > 0):
         return 0.0
-    return min(eta * (slope / curvature), bound)
+    return bound if eta * slope >= bound * curvature else eta * slope / curvature
