@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import adafw
 from adafw.losses import Huber, Poisson, SmoothedHinge, Squared
 
+SEEDED = settings(derandomize=True, deadline=None)
 LOSSES = [
     (Huber(), 0.3),
     (Huber(2.5), -1.0),
@@ -37,6 +38,7 @@ def plain(loss, z, y):
 
 
 @pytest.mark.parametrize(("loss", "y"), LOSSES)
+@SEEDED
 @given(z=st.floats(-30, 30))
 def test_value_is_the_documented_formula(loss, y, z):
     assert at(loss.value, z, y) == pytest.approx(plain(loss, z, y), rel=1e-14, abs=1e-14)
@@ -52,6 +54,7 @@ def test_value_is_the_integral_of_the_slope(loss, y, a, b):
 
 
 @pytest.mark.parametrize(("loss", "y"), LOSSES)
+@SEEDED
 @given(z=st.floats(-20, 20), w=st.floats(-20, 20))
 def test_is_convex_with_the_curvature_it_names(loss, y, z, w):
     slope_z, slope_w = at(loss.slope, z, y), at(loss.slope, w, y)
@@ -71,12 +74,14 @@ def test_curvature_is_attained():
     assert Poisson().curvature == math.inf
 
 
+@SEEDED
 @given(z=st.floats(-50, 50), y=st.floats(-50, 50))
 def test_huber_is_squared_near_and_grows_linearly_far_out(z, y):
     assert at(Huber(1e3).value, z, y) == pytest.approx(at(Squared().value, z, y), rel=1e-15)
     assert abs(at(Huber(0.5).slope, z, y)) <= 1.0
 
 
+@SEEDED
 @given(z=st.floats(-50, 50), y=st.sampled_from([-1.0, 1.0]), width=st.floats(1e-6, 10))
 def test_smoothed_hinge_stays_within_half_a_width_of_the_hinge(z, y, width):
     hinge = max(0.0, 1 - y * z)

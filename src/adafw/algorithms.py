@@ -66,7 +66,7 @@ def _rate(learning_rate: Any, name: str) -> Any:
 
 
 def FW(step_size: Any = OpenLoop()) -> Algorithm:
-    """Frank-Wolfe with exact gradients (Frank and Wolfe 1956)."""
+    """Frank-Wolfe with exact gradients (1956); `step_size` may be a rule, as `LineSearch()`."""
     return Algorithm(gradients.Full(), FrankWolfeStep(step_size), "FW")
 
 

@@ -91,7 +91,7 @@ def test_keeps_float32_and_tells_itself_from_another():
     cols = cols.copy()
     cols[3] = (cols[3] + 1) % SHAPE[1]
     assert adafw.MatrixCompletion(rows, cols, values, SHAPE).describe() != f.describe()
-    assert repr(f) == "LinearModel(9 x 4 x 3 entries, Squared)"
+    assert repr(f) == "LinearModel(9 entries of 4 x 3, Squared)"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def inside(constraint, rng, n):
     bound=st.floats(0, 1),
     momentum=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_d1_each_inner_step_is_the_minimiser_on_its_segment(constraint, seed, eta, bound, momentum):
     rng = np.random.default_rng(seed)
     n = 5
@@ -76,13 +76,12 @@ def test_d1_each_inner_step_is_the_minimiser_on_its_segment(constraint, seed, et
         d = constraint.lmo(m + h * (y - x) / eta) - y
         grid = np.linspace(0, bound, 101)
         lowest = min(q(y + gamma * d) for gamma in grid)
-        scale = abs(q(y)) + abs(lowest) + np.abs(m) @ np.abs(y - x) + 1e-300
-        assert q(after) <= lowest + 1e-13 * scale
-        assert q(after) <= q(y) + 1e-13 * scale
+        rounding = 1e-15 * (np.abs(m) + h * np.abs(after - x) / eta) @ (1 + np.abs(x))
+        assert q(after) <= lowest + rounding + 1e-14 * abs(lowest)
+        assert q(after) <= q(y) + rounding + 1e-14 * abs(lowest)
         # and it is a point of the segment, not merely a low one
-        gamma = (after - y) @ d / max(d @ d, 1e-300)
-        assert -1e-12 <= gamma <= bound + 1e-12
-        np.testing.assert_allclose(after, y + gamma * d, atol=1e-12)
+        gamma = np.clip((after - y) @ d / max(d @ d, 1e-300), 0, bound)
+        np.testing.assert_allclose(after, y + gamma * d, atol=1e-14)
         y = after
 
 
@@ -167,7 +166,7 @@ def stale(f, x, alpha):
     return np.abs(f.slopes(x) / f.n_terms - alpha).sum()
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+@pytest.mark.parametrize("batch_size", [1, 2, 4])
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 def test_d8_one_refresh(constraint, batch_size):
     f, rng = small_model(), np.random.default_rng(3)

@@ -110,9 +110,7 @@ class LinearModel(SeparableSum):
         }
 
     def __repr__(self) -> str:
-        sizes = " x ".join(str(n) for n in self.rows.shape)
-        kind = self.rows.describe()["name"]
-        return f"LinearModel({sizes} {kind}, {type(self.loss).__name__})"
+        return f"LinearModel({self.rows}, {type(self.loss).__name__})"
 
     def _value_at(self, z: NDArray[Any]) -> float:
         return self._mean(self.loss.value(z, self.y))

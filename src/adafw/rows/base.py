@@ -41,3 +41,7 @@ class Rows(ABC):
     @abstractmethod
     def describe(self) -> Plain:
         """What tells this data from other data."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Size and kind in a few words."""

@@ -46,3 +46,6 @@ class CSRRows(Rows):
             "columns": digest(self.matrix.indices),
             "rows": digest(self.matrix.indptr),
         }
+
+    def __str__(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]} csr"

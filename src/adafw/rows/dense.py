@@ -38,3 +38,6 @@ class DenseRows(Rows):
 
     def describe(self) -> Plain:
         return {"name": "dense", **digest(self.array)}
+
+    def __str__(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]} dense"

@@ -53,5 +53,8 @@ class EntryRows(Rows):
     def describe(self) -> Plain:
         return {"name": "entries", "shape": list(self.shape), "places": digest(self.places)}
 
+    def __str__(self) -> str:
+        return "{} entries of {} x {}".format(*self.shape)
+
     def _weight_of_places(self, weights: Vector | None) -> Vector:
         return np.bincount(self.places, weights, minlength=1).astype(np.float64)

@@ -18,7 +18,7 @@ def spectral_norm(A: Any, weights: NDArray[Any] | None) -> tuple[float, bool]:
 
     The bound is sqrt(theta / (1 - e)), theta being the largest Ritz value after 100 Lanczos
     steps from a random start and e the relative error that theta has with probability at most
-    1e-12: about 3 %, so 1.5 % of the norm (Kuczynski and Wozniakowski 1992, theorem 4.2).
+    1e-12: about 3 %, so 1.5 % of the norm (Kuczynski and Wozniakowski 1992).
     """
     from scipy.linalg import eigvalsh
 

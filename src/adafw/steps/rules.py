@@ -74,7 +74,7 @@ class LineSearch(StepRule):
 
     A formula where f is quadratic along d; else a root of the derivative, to rounding, by false
     position with bisection as a safeguard. Some ten points on the line, each O(m) for a
-    LinearModel. Where f is not convex, the first minimiser of the bracket that is not above f(x).
+    LinearModel. Where f is not convex, a local minimiser whose value is not above f(x).
     """
 
     def __call__(
@@ -91,10 +91,10 @@ class Backtracking(StepRule):
     """A short step with an estimate M of L, raised until f descends as it says.
 
     gamma = min(-<g, d> / (M ||d||^2), 1) is taken if f(x + gamma d) <= f(x) + gamma <g, d> +
-    gamma^2 M ||d||^2 / 2, else M grows by the factor `increase` > 1 (tau). Each search starts
-    from the last M, times at least `decrease` in ]0, 1] (eta): less than the last M only if the
-    last step promises so. Pedregosa, Negiar, Askari, Jaggi (2020), algorithm 2; the first M is
-    the curvature of f along d between gamma = 0 and 1/1000.
+    gamma^2 M ||d||^2 / 2, else M grows by the factor `increase` > 1 (tau). The first M is the
+    curvature of f along d between gamma = 0 and 1/1000; from then on, a search starts with
+    <g, d>^2 / (2 (f(x_{t-1}) - f(x_t)) ||d||^2), clipped to [`decrease` M, M] for the last M and
+    `decrease` (eta) in ]0, 1]. Pedregosa, Negiar, Askari, Jaggi (2020), algorithm 2.
     """
 
     increase: float = 2.0
