@@ -29,7 +29,8 @@ def work(path):
 def jobs(toml, folder):
     spec = load_spec(toml)
     folder.mkdir(exist_ok=True)
-    _, parts = runner.prepare(spec.problems[0], folder)
+    parts = runner.parts_of(spec.problems[0], folder)
+    runner.prepare(spec.problems[0], parts)
     return runner.jobs_of(spec, {spec.problems[0].name: parts}, folder)
 
 
@@ -41,6 +42,7 @@ def test_files_and_columns(finished):
     assert list(table[0]) == ["algorithm", "setting", "seed", *Trace.columns]
     pairs = {(row["algorithm"], row["seed"]) for row in table}
     assert len(pairs) == 4 * 3
+    assert not list(folder.glob("work/*.parts"))  # the data are not left lying about
     assert {row["setting"] for row in table if row["algorithm"] == "AdaCSFW"} == {
         "learning_rate=10^-1/2, inner_steps=2"
     }
