@@ -33,6 +33,12 @@ def replacing(path: str | os.PathLike[str], folder: bool = False) -> Iterator[Pa
         raise
 
 
+def discard_partial(folder: Path) -> None:
+    """Removes what a process that was killed while `replacing` has left in a folder."""
+    for partial in folder.glob(".*.part"):
+        shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes a text file, whole or not at all."""
     with replacing(path) as partial:

@@ -75,13 +75,10 @@ def _draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
 def _handle(line: Line, style: dict[str, Any]) -> Any:
     from matplotlib.lines import Line2D
 
-    setting = line.spec.setting.replace("learning_rate", "η").replace("inner_steps", "K")
-    text = line.label if setting == "defaults" else f"{line.label}\n   {_short(setting)}"
-    return Line2D([], [], label=text, **style)
-
-
-def _short(setting: str) -> str:
-    return setting if len(setting) <= 38 else setting[:36] + "..."
+    table = line.spec.options
+    shown = (("learning_rate", "η"), ("inner_steps", "K"))
+    setting = ", ".join(f"{sign} = {table[key]}" for key, sign in shown if key in table)
+    return Line2D([], [], label=f"{line.label}\n   {setting}" if setting else line.label, **style)
 
 
 def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from adafw.experiments import figures, report, results, runner
 from adafw.experiments.claims import judge
 from adafw.experiments.results import Outcome
 from adafw.experiments.spec import load_spec
-from adafw.files import write_text
+from adafw.files import discard_partial, write_text
 
 
 class Bar(Protocol):
@@ -69,14 +69,19 @@ def reproduce(
     if fresh:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
-    data, parts = {}, {}
-    for problem in spec.problems:
-        data[problem.name], parts[problem.name] = runner.prepare(problem, work)
+    discard_partial(work)
+    parts = {problem.name: runner.parts_of(problem, work) for problem in spec.problems}
     jobs = runner.jobs_of(spec, parts, work)
+    if not all(job.file.is_file() for job in jobs):
+        for problem in spec.problems:
+            runner.prepare(problem, parts[problem.name])
     bar.start(spec.name, len(jobs))
     runner.run_all(jobs, workers, bar)
-    outcome = results.collect(spec, data, jobs, workers)
+    about = {name: json.loads(runner.about_file(path).read_text()) for name, path in parts.items()}
+    outcome = results.collect(spec, about, jobs, workers)
     write(outcome, folder)
+    for path in parts.values():  # large, and of no use once every run is done
+        shutil.rmtree(path, ignore_errors=True)
     return outcome
 
 

@@ -55,23 +55,28 @@ class Stopped(Exception):
 # In the main process ---------------------------------------------------------------------------
 
 
-def prepare(problem: Problem, work: Path) -> tuple[dict[str, Any], Path]:
-    """What the problem's data are (a plain table), and where they lie as mapped parts.
+def parts_of(problem: Problem, work: Path) -> Path:
+    """Where the problem's data lie as mapped parts while runs are left to do."""
+    return work / f"data-{digest([dict(problem.data), os.environ.get('ADAFW_DATA')])}.parts"
 
-    Made once: workers map the same pages, and a run that goes on does not load again.
-    """
-    mark = digest([dict(problem.data), os.environ.get("ADAFW_DATA")])
-    about, parts = work / f"data-{mark}.json", work / f"data-{mark}.parts"
-    if not (about.is_file() and parts.is_dir()):
-        data = problem.dataset()
-        problem.objective(data.A[:1], data.y[:1])  # refuses labels that the loss cannot take
-        save_parts(parts, data.A, data.y)
-        table = {
-            "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
-            "label": data.label, "shape": list(data.A.shape),
-        }  # fmt: skip
-        write_text(about, json.dumps(table))
-    return json.loads(about.read_text()), parts
+
+def prepare(problem: Problem, parts: Path) -> None:
+    """Makes the parts, once: workers map the same pages, a run that goes on does not load again."""
+    if parts.is_dir() and about_file(parts).is_file():
+        return
+    data = problem.dataset()
+    problem.objective(data.A[:1], data.y[:1])  # refuses labels that the loss cannot take
+    save_parts(parts, data.A, data.y)
+    table = {
+        "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
+        "label": data.label, "shape": list(data.A.shape),
+    }  # fmt: skip
+    write_text(about_file(parts), json.dumps(table))
+
+
+def about_file(parts: Path) -> Path:
+    """Where it is written what the data are."""
+    return parts.with_suffix(".json")
 
 
 def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:

@@ -39,6 +39,12 @@ class AlgorithmSpec:
         return replace(build("algorithm", table), name=self.label)
 
     @property
+    def options(self) -> dict[str, Any]:
+        """All settings by name, those of a step among them."""
+        step = self.table.get("step")
+        return {**self.table, **(step if isinstance(step, dict) else {})}
+
+    @property
     def setting(self) -> str:
         """The settings in words: what trace.csv and the figures show."""
         table = {k: v for k, v in self.table.items() if k != "name"}

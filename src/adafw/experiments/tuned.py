@@ -39,15 +39,11 @@ def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[Problem, Al
     for problem in spec.problems:
         for line in problem.algorithms:
             if line.label == label and problem_name in (None, problem.name):
-                if not _has_rate(line):
+                if "learning_rate" not in line.options:
                     raise ValueError(f"algorithm must have a learning rate, got {label!r}.")
                 return problem, line
     labels = [line.label for problem in spec.problems for line in problem.algorithms]
     raise ValueError(f"algorithm must be one of {', '.join(labels)}, got {label!r}.")
-
-
-def _has_rate(line: AlgorithmSpec) -> bool:
-    return "learning_rate" in line.table or "learning_rate" in line.table.get("step", {})
 
 
 def _with_rate(line: AlgorithmSpec, eta: float) -> AlgorithmSpec:

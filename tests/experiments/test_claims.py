@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adafw.experiments import claims
+from adafw.experiments.results import Line, Outcome
+from adafw.experiments.spec import AlgorithmSpec, Problem, Spec
+from adafw.recorder import Trace
+
+FW = {"name": "CSFW"}
+GRAD = {"name": "AdaGrad", "learning_rate": 1.0}
+SAME = {"name": "AdaGrad", "learning_rate": 1.0, "gradient": "CSFW"}
+DIRECT = {"gradient": "CSFW", "step": "DirectStep"}
+
+
+def ada(k=2):
+    return {"name": "AdaCSFW", "learning_rate": 1.0, "inner_steps": k}
+
+
+def trace(gap, value):
+    rows = []
+    for cpu, share in ((0.0, 1.0), (1.0, 0.5), (2.0, 0.0)):
+        row = dict.fromkeys(Trace.columns, 0.0)
+        row |= {"cpu_seconds": cpu, "gap": gap + share, "value": value + share, "lower_bound": 0.0}
+        rows.append(tuple(row.values()))
+    return Trace(rows)
+
+
+def outcome(claim, *lines, audits=None, statuses="max_epochs"):
+    """Lines are (table, final gaps over seeds[, final values])."""
+    problem = Problem("p", {}, "Logistic", "set", ())
+    made = []
+    for number, (table, gaps, *values) in enumerate(lines):
+        finals = values[0] if values else gaps
+        runs = {i: trace(g, v) for i, (g, v) in enumerate(zip(gaps, finals, strict=True))}
+        spec = AlgorithmSpec(f"{table.get('name', 'direct')} {number}", table)
+        made.append(Line(problem, spec, "", runs, dict.fromkeys(runs, statuses)))
+    spec = Spec("e", "e", (problem,), {}, claims=(claim,))
+    (found,) = claims.judge(Outcome(spec, {}, tuple(made), audits or {}, {}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([1, 2, 3], [5, 6, 7], "holds"),
+        ([5, 6, 7], [1, 2, 3], "fails"),
+        ([1, 5, 9], [2, 6, 8], "undecided"),
+        ([1, 1, 1], [1, 1, 1], "undecided"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("claim", "table"),
+    [
+        ("best projection-free by gap", FW),
+        ("faster than projected", GRAD),
+        ("faster than projected with the same estimator", SAME),
+        ("better than the alternatives", DIRECT),
+    ],
+)
+def test_verdicts(claim, table, ours, theirs, verdict):
+    found = outcome(claim, (ada(), ours), (table, theirs))
+    assert found.verdict == verdict
+    assert "AdaCSFW 0" in found.evidence
+
+
+def test_the_best_rival_decides():
+    claim = "best projection-free by gap"
+    assert outcome(claim, (ada(), [2, 2]), (FW, [9, 9]), (FW, [1, 1])).verdict == "fails"
+    assert outcome(claim, (ada(), [2, 2]), (FW, [9, 9]), (FW, [1, 3])).verdict == "undecided"
+    assert outcome(claim, (ada(), [9, 9]), (ada(), [1, 1]), (FW, [3, 3])).verdict == "holds"
+
+
+def test_objective_and_gap_are_judged_apart():
+    lines = ((ada(), [1, 1], [7, 7]), (FW, [2, 2], [6, 6]))
+    assert outcome("best projection-free by gap", *lines).verdict == "holds"
+    assert outcome("best projection-free by objective", *lines).verdict == "fails"
+
+
+def test_estimators_are_not_mixed_up():
+    lines = ((ada(), [2, 2]), (SAME, [1, 1]), (GRAD, [3, 3]))
+    assert outcome("faster than projected", *lines).verdict == "holds"
+    assert outcome("faster than projected with the same estimator", *lines).verdict == "fails"
+
+
+def test_times_in_the_evidence():
+    found = outcome("faster than projected", (ada(), [0, 0]), (GRAD, [0.5, 0.5]))
+    assert "final gap 1 CPU s instead of 2" in found.evidence
+    found = outcome("faster than projected", (ada(), [2, 2]), (GRAD, [1, 1]))
+    assert "never reached" in found.evidence
+
+
+def test_nothing_to_compare_is_not_tested():
+    for claim in claims._CLAIMS:
+        assert outcome(claim, (GRAD, [1, 1])).verdict == "not tested"
+
+
+def test_bounds():
+    lines = ((ada(), [1, 1]),)
+    name = "bounds not active"
+    none = {"inner": 100, "exceeded": 0, "cut": 0}
+    some = {"inner": 100, "exceeded": 3, "cut": 1}
+    assert outcome(name, *lines, audits={"p": none}).verdict == "holds"
+    found = outcome(name, *lines, audits={"p": some})
+    assert found.verdict == "fails"
+    assert "3 (3.00%)" in found.evidence
+
+
+def test_clipping():
+    assert outcome("no clipping needed", (ada(), [1, 1])).verdict == "holds"
+    assert outcome("no clipping needed", (ada(), [1, 1]), statuses="diverged").verdict == "fails"
+
+
+def test_inner_steps():
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (5, 2), (20, 4))]
+    assert outcome("K about 5 is good", *lines).verdict == "holds"
+    assert outcome("large K is slower", *lines).verdict == "holds"
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (5, 8), (20, 1))]
+    assert outcome("K about 5 is good", *lines).verdict == "fails"
+    assert outcome("large K is slower", *lines).verdict == "fails"
+
+
+def test_unknown_claim():
+    with pytest.raises(ValueError, match=r"claims must be among .*, got 'it flies'"):
+        outcome("it flies", (ada(), [1, 1]))
+
+
+def test_a_diverged_rival_loses():
+    found = outcome("best projection-free by gap", (ada(), [1, 1]), (FW, [2, 2]))
+    assert found.verdict == "holds"
+    problem = replace(Problem("p", {}, "Logistic", "set", ()))
+    runs = {0: trace(0.0, 0.0), 1: trace(0.0, 0.0)}
+    diverged = Line(problem, AlgorithmSpec("x", FW), "", runs, dict.fromkeys(runs, "diverged"))
+    assert np.isinf(diverged.final("gap")).all()

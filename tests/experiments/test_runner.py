@@ -1,0 +1,179 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adafw.experiments import load_spec, reproduce, runner
+from adafw.recorder import Trace
+
+TIMES = ("cpu_seconds", "wall_seconds")
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def work(path):
+    """The rows of a trace without what the clock says."""
+    return [{k: v for k, v in row.items() if k not in TIMES} for row in rows(path)]
+
+
+def jobs(toml, folder):
+    spec = load_spec(toml)
+    folder.mkdir(exist_ok=True)
+    parts = runner.parts_of(spec.problems[0], folder)
+    runner.prepare(spec.problems[0], parts)
+    return runner.jobs_of(spec, {spec.problems[0].name: parts}, folder)
+
+
+def test_files_and_columns(finished):
+    _, folder = finished
+    names = {"trace.csv", "summary.json", "figure.svg", "figure.png", "report.html"}
+    assert names <= {path.name for path in folder.iterdir()}
+    table = rows(folder / "trace.csv")
+    assert list(table[0]) == ["algorithm", "setting", "seed", *Trace.columns]
+    pairs = {(row["algorithm"], row["seed"]) for row in table}
+    assert len(pairs) == 4 * 3
+    assert not list(folder.glob("work/*.parts"))  # the data are not left lying about
+    assert {row["setting"] for row in table if row["algorithm"] == "AdaCSFW"} == {
+        "learning_rate=10^-1/2, inner_steps=2"
+    }
+
+
+def test_summary_agrees_with_the_trace(finished):
+    _, folder = finished
+    summary = json.loads((folder / "summary.json").read_text())
+    table = rows(folder / "trace.csv")
+    for line in summary["algorithms"]:
+        last = {
+            row["seed"]: float(row["gap"]) for row in table if row["algorithm"] == line["algorithm"]
+        }
+        assert line["final"]["gap"]["median"] == np.median(list(last.values()))
+        assert set(line["status"].values()) == {"max_iterations"}
+    assert summary["environment"]["threads_per_process"] == 1
+    best = max(float(row["lower_bound"]) for row in table)
+    assert summary["lower_bound"]["small"] == best
+
+
+def test_runs_are_interleaved_and_audited(toml, tmp_path):
+    order = [(job.seed, job.algorithm.label, job.audit) for job in jobs(toml, tmp_path)]
+    labels = ["CSFW", "AdaCSFW", "AdaGrad + CSFW", "direct"]
+    assert order == [(seed, label, False) for seed in (1, 2, 3) for label in labels] + [
+        (1, "AdaCSFW", True)
+    ]
+
+
+def test_same_numbers_whatever_the_number_of_processes(toml, finished, tmp_path):
+    _, folder = finished
+    reproduce(toml, tmp_path, workers=2)
+    assert work(tmp_path / "small" / "trace.csv") == work(folder / "trace.csv")
+
+
+def test_finished_runs_are_not_run_again(toml, finished):
+    _, folder = finished
+    files = {path: path.stat().st_mtime_ns for path in (folder / "work").glob("run*.json")}
+    before = (folder / "trace.csv").read_text()
+    reproduce(toml, folder.parent, workers=1)
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    assert (folder / "trace.csv").read_text() == before
+
+
+class StopAt:
+    """An event that is set from the n-th look on."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def is_set(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(toml, tmp_path, monkeypatch):
+    whole = jobs(toml, tmp_path / "whole")[1]
+    runner.run_one(whole)
+    job = jobs(toml, tmp_path / "stopped")[1]
+    monkeypatch.setattr(runner, "_stop", StopAt(9))
+    with pytest.raises(runner.Stopped):
+        runner.run_one(job)
+    assert job.state_file.is_file()
+    assert not job.file.is_file()
+    monkeypatch.setattr(runner, "_stop", None)
+    runner.run_one(job)
+    assert not job.state_file.exists()
+
+    def numbers(job):
+        records = json.loads(job.file.read_text())["records"]
+        keep = [i for i, name in enumerate(Trace.columns) if name not in TIMES]
+        return [[record[i] for i in keep] for record in records]
+
+    assert numbers(job) == numbers(whole)
+
+
+def test_state_is_saved_while_a_run_goes_on(toml, tmp_path, monkeypatch):
+    job = jobs(toml, tmp_path)[1]
+    monkeypatch.setattr(runner, "_SAVE_EVERY", 0.0)
+    seen = []
+    original = runner._Saver.__call__
+
+    def spy(self, state, record):
+        stop = original(self, state, record)
+        seen.append(self.file.is_file())
+        return stop
+
+    monkeypatch.setattr(runner._Saver, "__call__", spy)
+    runner.run_one(job)
+    assert all(seen)
+    assert len(seen) > 5
+
+
+def test_a_killed_run_goes_on(toml, finished, tmp_path):
+    """kill -9 in the middle: no file is half-written, and the results are those of one run."""
+    command = [sys.executable, "-m", "adafw", "reproduce", str(toml), "--out", str(tmp_path)]
+    command += ["--jobs", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not list(tmp_path.glob("small/work/run*.json")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = list(tmp_path.glob("small/work/run*.json"))
+    assert done
+    for path in done:
+        json.loads(path.read_text())
+    reproduce(toml, tmp_path, workers=1)
+    _, folder = finished
+    assert work(tmp_path / "small" / "trace.csv") == work(folder / "trace.csv")
+    assert not list(Path(tmp_path).rglob("*.part"))
+
+
+def test_a_change_of_settings_runs_again(toml, tmp_path):
+    first = jobs(toml, tmp_path)
+    other = tmp_path / "small.toml"
+    other.write_text(toml.read_text().replace("max_iterations = 60", "max_iterations = 50"))
+    assert not {job.file for job in first} & {job.file for job in jobs(other, tmp_path)}
+
+
+def test_workers_compute_on_one_thread():
+    before = os.environ.get("OMP_NUM_THREADS")
+    with runner._one_thread_each():
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["NUMBA_NUM_THREADS"] == "1"
+    assert os.environ.get("OMP_NUM_THREADS") == before
+
+
+def test_labels_that_do_not_fit_the_loss_are_refused_before_any_run(toml, tmp_path):
+    bad = tmp_path / "bad.toml"
+    text = toml.read_text().replace(
+        '"support_vector", m = 300, n = 12, seed = 4', '"correlated_regression", m = 30, n = 4'
+    )
+    bad.write_text(text)
+    with pytest.raises(ValueError, match="SquaredHinge takes labels"):
+        reproduce(bad, tmp_path)

@@ -1,0 +1,137 @@
+import pytest
+
+import adafw
+from adafw.experiments import load_spec, names
+from adafw.experiments.spec import build
+from adafw.tuning import TUNING_SEED
+
+MINIMAL = """
+loss = "Logistic"
+set = { name = "L1Ball", radius = 2.0 }
+budget = { max_epochs = 1 }
+data = { name = "support_vector", m = 10, n = 3 }
+algorithms = [{ name = "CSFW" }]
+"""
+
+
+def load(tmp_path, text, **options):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return load_spec(path, **options)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_of_the_package_can_be_built(name, quick):
+    spec = load_spec(name, quick)
+    assert spec.name == name
+    assert spec.quick is quick
+    assert quick or len(spec.seeds) >= 5
+    for problem in spec.problems:
+        for line in problem.algorithms:
+            assert line.build().name == line.label
+
+
+def test_the_paper_s_settings():
+    def lines(name):
+        return {a.label: a.build() for a in load_spec(name).problems[0].algorithms}
+
+    for name, label, eta, inner in (
+        ("svm", "AdaCSFW", 10**-1.5, 2), ("year", "AdaSVRF", 10**0.5, 2),
+        ("rcv1", "AdaCSFW", 100.0, 5),
+    ):  # fmt: skip
+        step = lines(name)[label].step
+        assert step.learning_rate(0) == pytest.approx(eta)
+        assert step.inner_steps == inner
+    for name, adagrad, amsgrad in (
+        ("svm", 0.1, 0.01),
+        ("year", 10**-0.5, 10**-1.5),
+        ("rcv1", 1, 0.1),
+    ):
+        assert lines(name)["AdaGrad"].step.learning_rate(0) == pytest.approx(adagrad)
+        assert lines(name)["AMSGrad"].step.learning_rate(0) == pytest.approx(amsgrad)
+        assert {"SFW", "SVRF", "SPIDER-FW", "ORGFW", "CSFW"} <= set(lines(name))
+    for problem in load_spec("sensitivity").problems:
+        inner = [a.table["inner_steps"] for a in problem.algorithms if "inner_steps" in a.table]
+        assert inner == [1, 2, 3, 5, 7, 10, 20]
+
+
+def test_a_file_of_one_s_own(tmp_path):
+    spec = load(tmp_path, MINIMAL)
+    assert spec.name == "mine"
+    (problem,) = spec.problems
+    assert problem.constraint() == adafw.L1Ball(2.0)
+    data = problem.dataset()
+    f = problem.objective(data.A, data.y)
+    assert f.rows.shape == (10, 3)
+    assert spec.seeds == (1, 2, 3, 4, 5)
+
+
+def test_quick_lies_over_the_file(toml):
+    full, quick = load_spec(toml), load_spec(toml, quick=True)
+    assert (len(full.seeds), len(quick.seeds)) == (3, 1)
+    assert quick.budget == {"max_iterations": 10}
+    assert quick.problems[0].data == {"name": "support_vector", "m": 100, "n": 12, "seed": 4}
+
+
+def test_quick_data_of_one_problem_among_several(tmp_path):
+    parts = "\n".join(
+        f'[[problems]]\nname = "{name}"\nloss = "Logistic"\n'
+        'set = { name = "L1Ball", radius = 2.0 }\n'
+        'data = { name = "support_vector", m = 10, n = 3 }\nalgorithms = [{ name = "CSFW" }]'
+        for name in ("a", "b")
+    )
+    text = f"budget = {{ max_epochs = 1 }}\n{parts}\n[quick.data.b]\nrows = 5\n"
+    spec = load(tmp_path, text, quick=True)
+    assert [problem.dataset().A.shape[0] for problem in spec.problems] == [10, 5]
+    assert spec.setting(spec.problems[0], spec.problems[0].algorithms[0]) == "a: defaults"
+
+
+def test_values_in_words(tmp_path):
+    assert build("learning_rate", "10^-3/2") == 10**-1.5
+    assert build("learning_rate", 0.5) == 0.5
+    assert build("batch_size", {"name": "Share", "parts": 7})(0, 70) == 10
+    assert isinstance(build("gradient", "SVRF"), adafw.gradients.SVRF)
+    text = MINIMAL.replace(
+        '{ name = "CSFW" }', '{ name = "SFW", batch_size = { name = "Share", parts = 7 } }'
+    )
+    assert load(tmp_path, text).problems[0].algorithms[0].setting == "batch_size=Share(parts=7)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"Logistic"', '"Logstic"', "loss must be a name in adafw.losses, got 'Logstic'"),
+        ('"L1Ball", radius = 2.0', '"L1Ball", radius = 0', "radius must be a number"),
+        ('"L1Ball", radius = 2.0', '"minimize"', "set minimize cannot be made"),
+        ('"L1Ball", radius = 2.0', '"L1Ball", size = 2.0', "set L1Ball cannot be made: .*size"),
+        ("max_epochs = 1", "epochs = 1", "budget must set one of max_iterations"),
+        ("max_epochs = 1", "max_epochs = 1, seed = 2", "budget of .* keys .* only, got 'seed'"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW" }', "AdaCSFW needs learning_rate"),
+        ('{ name = "CSFW" }', '{ name = "CSFW" }, { name = "CSFW" }', "labels .* must differ"),
+        ('{ name = "CSFW" }', '{ label = "mine" }', "an algorithm needs a name"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "10^x" }', 'or "10.<fraction>"'),
+        ("algorithms =", "algoritms =", "keys .* only, got 'algoritms'"),
+        ("loss =", "seeds = [1, 1]\nloss =", "seeds must be different"),
+        ("loss =", f"seeds = [{TUNING_SEED}]\nloss =", "by which learning rates are tuned"),
+        ("loss =", "loss ==", "must be a TOML file"),
+        ("loss =", 'name = "../x"\nloss =', "name must be letters"),
+    ],
+)
+def test_mistakes_are_told_before_any_work(tmp_path, old, new, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        load(tmp_path, MINIMAL.replace(old, new))
+
+
+def test_unknown_experiment_and_data(tmp_path):
+    with pytest.raises(ValueError, match=r"experiment must be one of rcv1, .* or a TOML file"):
+        load_spec("nothing")
+    spec = load(tmp_path, MINIMAL.replace("support_vector", "vectors"))
+    with pytest.raises(ValueError, match="data must be one of support_vector"):
+        spec.problems[0].dataset()
+
+
+def test_data_paths_are_relative_to_the_file(tmp_path):
+    adafw.datasets.write_libsvm(tmp_path / "a.svm", [[1.0, 2.0], [3.0, 0.0]], [1, -1])
+    text = MINIMAL.replace('"support_vector", m = 10, n = 3', '"libsvm", path = "a.svm"')
+    assert load(tmp_path, text).problems[0].dataset().A.shape == (2, 2)
