@@ -1,10 +1,11 @@
 """Every python block of the README and the docs runs, and prints what the text says it prints.
 
 Blocks of one file share their names, top to bottom. A block fenced as `python no-run` is only
-compiled.
+compiled, one of >>> lines is a doctest.
 """
 
 import contextlib
+import doctest
 import inspect
 import io
 import re
@@ -52,6 +53,11 @@ def test_code_in_the_docs_runs_and_prints_what_it_says(page, monkeypatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
     for code, expected, run in blocks(page):
+        if code.startswith(">>>"):
+            example = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), 0)
+            assert doctest.DocTestRunner().run(example, clear_globs=False).failed == 0
+            names = example.globs
+            continue
         compiled = compile(code, str(page), "exec")
         if not run:
             continue

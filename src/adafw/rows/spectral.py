@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 #: Up to so many rows or columns the Gram matrix is formed and its eigenvalue computed.
 _EXACT = 1024
@@ -35,6 +34,8 @@ def spectral_norm(A: Any, weights: NDArray[Any] | None) -> tuple[float, bool]:
 def _gram(A: Any, root: NDArray[Any] | None) -> NDArray[np.float64]:
     """A^T W A, or W^(1/2) A A^T W^(1/2) if that is smaller."""
     m, n = A.shape
+    from scipy import sparse
+
     if sparse.issparse(A):
         B = A.astype(np.float64)
         if root is not None:
