@@ -47,6 +47,11 @@ class LinearModel(SeparableSum):
             self.sample_weight = weight
             self._weights = (weight * (self.n_terms / total)).astype(self.dtype)
 
+    @property
+    def term_weights(self) -> NDArray[Any]:
+        """m w_i / sum w; an empty array if all are 1."""
+        return np.empty(0, self.dtype) if self._weights is None else self._weights
+
     def value(self, x: Array) -> float:
         losses = self.loss.value(self.rows.dot(x), self.y)
         if self._weights is not None:

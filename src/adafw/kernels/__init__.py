@@ -1,0 +1,1 @@
+"""Compiled loops over plain arrays. They know no class of adafw; importing one imports numba."""
