@@ -25,6 +25,15 @@ NEGLIGIBLE = 1e-18
 
 
 @jit
+def largest(bits: Any, magnitude: Any) -> Any:
+    """The largest |g_j| of some of g, as bits."""
+    peak = bits[0] & magnitude
+    for j in range(bits.size):
+        peak = max(peak, bits[j] & magnitude)
+    return peak
+
+
+@jit
 def sweep(g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any) -> Any:
     """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
 
@@ -34,15 +43,13 @@ def sweep(g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any) -> An
     """
     top = bits[0] & magnitude
     for b in range(peaks.size):
-        first, last = b * BLOCK, min((b + 1) * BLOCK, g.size)
-        if sum_squares.size:
-            for j in range(first, last):
-                sum_squares[j] += g[j] * g[j]
-        peak = bits[first] & magnitude
-        for j in range(first, last):
-            peak = max(peak, bits[j] & magnitude)
-        peaks[b] = peak
-        top = max(top, peak)
+        # Slices, since an index that starts at 0 is known not to be negative.
+        block = slice(b * BLOCK, (b + 1) * BLOCK)
+        part, squares = g[block], sum_squares[block]
+        for j in range(squares.size):
+            squares[j] += part[j] * part[j]
+        peaks[b] = largest(bits[block], magnitude)
+        top = max(top, peaks[b])
     return top
 
 
@@ -64,11 +71,7 @@ def hide(j: int, g: Any, bits: Any, magnitude: Any, peaks: Any) -> None:
     """g_j = 0: coordinate j has become active, and the others are searched without it."""
     g[j] = 0
     b = j // BLOCK
-    first, last = b * BLOCK, min((b + 1) * BLOCK, g.size)
-    peak = bits[first] & magnitude
-    for k in range(first, last):
-        peak = max(peak, bits[k] & magnitude)
-    peaks[b] = peak
+    peaks[b] = largest(bits[b * BLOCK : (b + 1) * BLOCK], magnitude)
 
 
 @jit
@@ -146,8 +149,8 @@ def adaptive_step(
     other = first_largest(bits, magnitude, peaks)
     for _ in range(inner_steps):
         where = steepest(active, size, eta)
-        largest = abs(active[5][where]) if where >= 0 else -1.0
-        if abs(g[other]) > largest or (abs(g[other]) == largest and other < index[where]):
+        best = abs(active[5][where]) if where >= 0 else -1.0
+        if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
             if g[other] == 0:
                 break  # grad Q = 0: no step moves y any more
             where = insert(active, size, other, g[other], offset + math.sqrt(sum_squares[other]))

@@ -16,11 +16,10 @@ from numba.extending import overload
 from adafw.kernels.jit import jit
 
 ONE, TWO = np.uint64(1), np.uint64(2)
-LANES = 64
 
 
 def row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
-    """out[k - first] = <a_i, x> with i = batch[k], for first <= k < last, summed in float64."""
+    """out[k - first] = <a_i, x> with i = batch[k], for first <= k < last."""
     raise NotImplementedError("runs compiled only")
 
 
@@ -64,27 +63,8 @@ def _csr_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, ou
 
 
 def _dense_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
-    n = rows.shape[1]
-    # A single sum may not be reordered by the compiler; this many of them fill its vectors.
-    sums = np.empty(LANES)
     for k in range(first, last):
-        row = rows[batch[k] if batch.size else np.uint64(k)]
-        total = 0.0
-        for j in range(n - n % LANES, n):
-            total += row[j] * x[j]
-        if n >= LANES:
-            sums[:] = 0.0
-            for j in range(0, n - LANES + 1, LANES):
-                a, b = row[j : j + LANES], x[j : j + LANES]
-                for l in range(LANES):
-                    sums[l] += a[l] * b[l]
-            half = LANES
-            while half > 1:
-                half //= 2
-                for l in range(half):
-                    sums[l] += sums[half + l]
-            total += sums[0]
-        out[k - first] = total
+        out[k - first] = np.dot(rows[batch[k] if batch.size else np.uint64(k)], x)
 
 
 def _dense_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:

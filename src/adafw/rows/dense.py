@@ -30,8 +30,8 @@ class DenseRows(Rows):
         from adafw.kernels import rows
 
         rows_of = as_batch(batch, self.shape[0])
-        x = as_point(x, self.shape[1], "x")
-        out = np.empty(rows_of.size, np.result_type(self.dtype, x.dtype))
+        x = as_point(x.astype(self.dtype, copy=False), self.shape[1], "x")
+        out = np.empty(rows_of.size, self.dtype)
         rows.dot(self.arrays, rows_of, 0, out.size, x, out)
         return out
 
