@@ -129,6 +129,8 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
+        if run is solver.run:
+            fused.settle(s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
     with _Interrupts() as interrupts:
@@ -161,7 +163,7 @@ def _iterate(
     """Runs from record to record; returns the status. The state is left at the last iterate."""
     clock = Clock(s.cpu_seconds, s.wall_seconds)
     seconds_per_iteration = math.inf  # not known yet: the first stretch is one iteration
-    finite_x = s.x
+    finite_x = s.x.copy()  # the lazy path moves s.x in place
     run(f, constraint, algorithm, s, 0)  # compiles what has to be, before the clock starts
     while True:
         status = "interrupted" if interrupts.seen else limits.reached(s, f.n_terms)
@@ -172,7 +174,7 @@ def _iterate(
                     s.records.pop()
                     s.x, s.torn = finite_x, True
                 return "diverged"
-            finite_x = s.x
+            finite_x = s.x.copy()
             bar.record = record
             stopped = [call(s, record) is True for call in callbacks]
             if record.gap <= tolerance:

@@ -3,6 +3,7 @@
 Deleting this folder may change nothing but time.
 """
 
+from adafw.fused.lazy import settle
 from adafw.fused.registry import PATHS, Run, find
 
-__all__ = ["PATHS", "Run", "find"]
+__all__ = ["PATHS", "Run", "find", "settle"]

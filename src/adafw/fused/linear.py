@@ -10,6 +10,7 @@ from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
 from adafw.fused.batches import Batches
+from adafw.fused.lazy import settle
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, State
 
@@ -17,6 +18,7 @@ from adafw.solver import Diverged, State
 def run(f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int) -> State:
     """n iterations in place, as solver.run does them. n = 0 only compiles what n > 0 needs."""
     s.torn = True
+    settle(s)
     s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
     batches = Batches(s.rng, f.n_terms)
     body: Any = _L1(constraint, s) if type(constraint) is L1Ball else _LInf(constraint)

@@ -40,6 +40,16 @@ def is_known(constraint: Any, algorithm: Algorithm) -> bool:
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]
 
 
+def is_sparse_l1(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
+    """Whether the lazy path takes a known problem: CSR rows, l1 ball, CSFW without projection."""
+    return (
+        type(f.rows) is CSRRows
+        and type(constraint) is L1Ball
+        and type(algorithm.gradient) is gradients.CSFW
+        and type(algorithm.step) is not ProjectedStep
+    )
+
+
 def terms(f: Any) -> tuple[Any, Any, Any, int]:
     """(rows, y, weights, number of the loss); no weights are an empty array."""
     return f.rows.arrays, f.y, f.term_weights, _LOSSES[type(f.loss)]

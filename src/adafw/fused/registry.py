@@ -5,25 +5,41 @@ from typing import Any, TypeAlias
 
 from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
-from adafw.fused import linear, problem
+from adafw.fused import lazy, linear, problem
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
 
 #: The signature of solver.run.
 Run: TypeAlias = Callable[[FiniteSum, Constraint, Algorithm, State, int], State]
 
+#: Features per non-zero of a batch from which the lazy path is the faster one: measured.
+_CROSSOVER = 8
+
 PATHS = ("auto", "generic", "fused", "lazy")
 
 
 def find(f: Any, constraint: Any, algorithm: Algorithm, path: str = "auto") -> Run | None:
-    """The fast run for this problem, or None if there is none and solver.run has to do it."""
+    """The fast run for this problem, or None if solver.run has to do it."""
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, got {path!r}.")
-    if path != "generic" and problem.is_linear(f) and problem.is_known(constraint, algorithm):
+    known = problem.is_linear(f) and problem.is_known(constraint, algorithm)
+    loose = known and problem.is_sparse_l1(f, constraint, algorithm)
+    if path == "generic" or (path == "auto" and not known):
+        return None
+    if path == "lazy" and loose:
+        return lazy.run
+    if path == "auto" and loose and _is_wide(f, algorithm):
+        return lazy.run
+    if path != "lazy" and known:
         return linear.run
-    if path in ("fused", "lazy"):
-        raise ValueError(
-            f"there is no {path} path for {algorithm} on {f!r} over {constraint!r}; "
-            "leave path out, or use path='generic'."
-        )
-    return None
+    raise ValueError(
+        f"there is no {path} path for {algorithm} on {f!r} over {constraint!r}; leave path out, "
+        "or give path='generic'."
+    )
+
+
+def _is_wide(f: Any, algorithm: Any) -> bool:
+    """Whether n is so large against the non-zeros of a batch that a pass over n is the dearer."""
+    m, n = f.rows.shape
+    touched = f.rows.matrix.nnz / m * algorithm.gradient.batch_size(1, m)
+    return bool(n > _CROSSOVER * touched)
