@@ -1,54 +1,84 @@
-"""The batches of many iterations, drawn as solver.run draws them."""
+"""Many iterations at a time: their batches, drawn as solver.run draws them, and their counts."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from adafw import gradients
+from adafw.algorithms import Algorithm
 from adafw.gradients import draw
+from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.rows.base import as_batch
+from adafw.solver import Diverged, State
 
 #: Indices drawn in one go: enough to make a kernel's call cheap, few enough to stay in the cache.
 _MANY = 1 << 15
 
 
-class Batches:
-    """Draws from the source of a state, several iterations at a time where that changes nothing.
+def drive(
+    f: FiniteSum, algorithm: Algorithm, s: State, n: int, iterate: Callable[[Any, Any], int]
+) -> State:
+    """n iterations in place, by calls iterate(indices, ends) that return how many were done.
+
+    The batch of the k-th iteration of a call is indices[ends[k] : ends[k + 1]]. Fewer done than
+    asked for mean that the next estimate was infinite or NaN. n = 0 makes one call without
+    iterations, which compiles what n > 0 needs.
+    """
+    s.torn = True
+    source = _Source(s.rng, f.n_terms)
+    last = s.t + n
+    try:
+        while True:
+            indices, ends = source.batches(algorithm.gradient, s.t, last - s.t)
+            done = iterate(indices, ends)
+            for t in range(s.t, s.t + done):
+                s.gradient_evaluations += algorithm.gradient.evaluations(t, f.n_terms)
+            s.lmo_calls += done * algorithm.step.most_lmo_calls
+            s.t += done
+            if done < ends.size - 1:
+                source.rewind(int(ends[done + 1]))  # the batch that broke g has been drawn
+                raise Diverged
+            if s.t == last:
+                break
+        s.torn = False
+    finally:
+        s.rng = freeze(source.rng)
+    return s
+
+
+class _Source:
+    """Draws the batches of several iterations at once where that changes nothing.
 
     One call of a numpy Generator for many indices gives the stream that many calls give; a source
     of the user's is called once an iteration, as promised.
     """
 
     def __init__(self, words: Any, n_terms: int) -> None:
-        self._rng = thaw(words)
-        self._several = isinstance(words, np.ndarray)
-        self._n_terms = n_terms
-        self._before: Any = None
-        self.ends: Any = np.zeros(1, np.int64)
+        self.rng = thaw(words)
+        self.several = isinstance(words, np.ndarray)
+        self.n_terms = n_terms
+        self.before: Any = None
 
-    def next(self, size: Callable[[int], int], t: int, count: int) -> tuple[Any, Any]:
-        """(indices, ends): the batch of iteration t + k is indices[ends[k] : ends[k + 1]].
-
-        They are of iterations t .. t + count - 1 or the first of these; size(t) = 0 draws nothing.
-        """
+    def batches(self, gradient: Any, t: int, count: int) -> tuple[Any, Any]:
+        """(indices, ends) of at most `count` iterations from t, up to the next snapshot."""
         ends = [0]
-        while len(ends) <= count and (len(ends) == 1 or (self._several and ends[-1] < _MANY)):
-            ends.append(ends[-1] + size(t + len(ends) - 1))
-        self.ends = np.array(ends, dtype=np.int64)
-        if self._several:
-            self._before = self._rng.bit_generator.state
-        return as_batch(self._draw(ends[-1]), self._n_terms), self.ends
+        while len(ends) <= count:
+            now = t + len(ends) - 1
+            exact = type(gradient) is gradients.SVRF and gradient.is_snapshot(now)
+            if len(ends) > 1 and (exact or not self.several or ends[-1] >= _MANY):
+                break
+            ends.append(ends[-1] + (0 if exact else gradient.batch_size(now, self.n_terms)))
+        if self.several:
+            self.before = self.rng.bit_generator.state
+        return as_batch(self._draw(ends[-1]), self.n_terms), np.array(ends, np.int64)
 
-    def stop_after(self, done: int) -> None:
-        """Forgets the draws of all but the first `done` iterations of the last call."""
-        if self._several and done < self.ends.size - 1:
-            self._rng.bit_generator.state = self._before
-            self._draw(int(self.ends[done]))
-
-    def words(self) -> Any:
-        """The source as a state keeps it."""
-        return freeze(self._rng)
+    def rewind(self, size: int) -> None:
+        """Leaves the source as if the last call had drawn `size` indices only."""
+        if self.several:
+            self.rng.bit_generator.state = self.before
+            self._draw(size)
 
     def _draw(self, size: int) -> Any:
-        return draw(self._rng, self._n_terms, size) if size else np.empty(0, np.int64)
+        return draw(self.rng, self.n_terms, size) if size else np.empty(0, np.int64)

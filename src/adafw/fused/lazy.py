@@ -12,41 +12,25 @@ import numpy as np
 from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
-from adafw.fused.batches import Batches
+from adafw.fused.batches import drive
 from adafw.objectives.base import FiniteSum
-from adafw.solver import Diverged, State
+from adafw.solver import State
 
 #: Candidates that thinning leaves at most, and how many times as many the list takes.
 _ROOM, _TIMES = 512, 4
-_KEYS = ("table", "support", "candidates", "capacity", "threshold")
+_KEYS = ("table", "support", "candidates", "capacity", "threshold", "work")
 
 
 def run(f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int) -> State:
-    """n iterations in place, as solver.run does them. n = 0 only compiles what n > 0 needs."""
-    s.torn = True
+    """n iterations in place, as solver.run does them."""
     _loosen(f, algorithm, s)
-    batches = Batches(s.rng, f.n_terms)
-    last = s.t + n
-    gradient: Any = algorithm.gradient
-    try:
-        while True:
-            indices, ends = batches.next(
-                lambda t: gradient.batch_size(t, f.n_terms), s.t, last - s.t
-            )
-            done = _iterate(f, constraint, algorithm, s, indices, ends)
-            for t in range(s.t, s.t + done):
-                s.gradient_evaluations += gradient.evaluations(t, f.n_terms)
-            s.lmo_calls += done * algorithm.step.most_lmo_calls
-            s.t += done
-            if done < ends.size - 1:
-                batches.stop_after(done + 1)  # the batch that made g infinite has been drawn
-                raise Diverged
-            if s.t == last:
-                break
-        s.torn = False
-    finally:
-        s.rng = batches.words()
-    return s
+    return drive(
+        f,
+        algorithm,
+        s,
+        n,
+        lambda indices, ends: _iterate(f, constraint, algorithm, s, indices, ends),
+    )
 
 
 def settle(s: State) -> None:
@@ -90,6 +74,8 @@ def _loosen(f: FiniteSum, algorithm: Algorithm, s: State) -> None:
         "capacity": max(_TIMES * _ROOM, 32 * inner_steps) + longest,
         # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
         "threshold": 5e-324 if fresh else np.inf,
+        # How often accumulators were behind, and the list was thinned and rebuilt.
+        "work": np.zeros(3, np.int64),
     }
 
 
@@ -110,15 +96,12 @@ def _iterate(
     done, size, candidates, count, threshold = lazy_l1.run(
         problem.terms(f), indices, ends, s.t, part["alpha"], table, table.view(np.uint64), s.x,
         active, support.size, candidates, listed.size, part["threshold"], room,
-        constraint.radius, problem.numbers(algorithm)[1], rates, caps, inner_steps, offset, work,
+        constraint.radius, problem.numbers(algorithm)[1], rates, caps, inner_steps, offset,
+        part["work"],
     )  # fmt: skip
     part["support"], part["candidates"] = active[0][:size].copy(), candidates[:count].copy()
     part["capacity"], part["threshold"] = candidates.size, threshold
     return int(done)
-
-
-#: How often accumulators were behind, the list was thinned, and it was rebuilt, in this process.
-work = np.zeros(3, np.int64)
 
 
 def _aligned_zeros(n: int) -> Any:

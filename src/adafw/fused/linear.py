@@ -9,40 +9,24 @@ from adafw.algorithms import Algorithm
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
-from adafw.fused.batches import Batches
+from adafw.fused.batches import drive
 from adafw.fused.lazy import settle
 from adafw.objectives.base import FiniteSum
-from adafw.solver import Diverged, State
+from adafw.solver import State
 
 
 def run(f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int) -> State:
-    """n iterations in place, as solver.run does them. n = 0 only compiles what n > 0 needs."""
-    s.torn = True
+    """n iterations in place, as solver.run does them."""
     settle(s)
     s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
-    batches = Batches(s.rng, f.n_terms)
     body: Any = _L1(constraint, s) if type(constraint) is L1Ball else _LInf(constraint)
-    last = s.t + n
-    try:
-        while True:
-            if n:
-                _take_snapshot(f, algorithm, s)
-            count = _until_snapshot(algorithm, s.t, last - s.t)
-            indices, ends = batches.next(_size(f, algorithm), s.t, count)
-            done = body.iterate(f, algorithm, s, indices, ends)
-            for t in range(s.t, s.t + done):
-                s.gradient_evaluations += algorithm.gradient.evaluations(t, f.n_terms)
-            s.lmo_calls += done * algorithm.step.most_lmo_calls
-            s.t += done
-            if done < ends.size - 1:
-                batches.stop_after(done + 1)  # the batch that made g infinite has been drawn
-                raise Diverged
-            if s.t == last:
-                break
-        s.torn = False
-    finally:
-        s.rng = batches.words()
-    return s
+
+    def iterate(indices: Any, ends: Any) -> int:
+        if ends.size > 1:
+            _take_snapshot(f, algorithm, s)
+        return int(body.iterate(f, algorithm, s, indices, ends))
+
+    return drive(f, algorithm, s, n, iterate)
 
 
 class _L1:
@@ -126,19 +110,3 @@ def _take_snapshot(f: Any, algorithm: Algorithm, s: State) -> None:
             "snapshot_gradient": f.combine(slopes / len(slopes)),
             "snapshot_slopes": slopes,
         }
-
-
-def _until_snapshot(algorithm: Algorithm, t: int, count: int) -> int:
-    """How many of `count` iterations from t can be done before the next snapshot after t."""
-    gradient: Any = algorithm.gradient
-    if type(gradient) is gradients.SVRF:
-        return next((k for k in range(1, count) if gradient.is_snapshot(t + k)), count)
-    return count
-
-
-def _size(f: FiniteSum, algorithm: Algorithm) -> Any:
-    """t -> b_t, 0 where the gradient is exact and nothing is drawn."""
-    gradient: Any = algorithm.gradient
-    if type(gradient) is gradients.SVRF:
-        return lambda t: 0 if gradient.is_snapshot(t) else gradient.batch_size(t, f.n_terms)
-    return lambda t: gradient.batch_size(t, f.n_terms)

@@ -13,7 +13,7 @@ from adafw.solver import State
 Run: TypeAlias = Callable[[FiniteSum, Constraint, Algorithm, State, int], State]
 
 #: Features per non-zero of a batch from which the lazy path is the faster one: measured.
-_CROSSOVER = 8
+_CROSSOVER = 10
 
 PATHS = ("auto", "generic", "fused", "lazy")
 

@@ -20,7 +20,7 @@ import numpy as np
 from adafw.kernels.jit import jit
 from adafw.kernels.l1 import ADAPTIVE, NEGLIGIBLE, advance, insert, steepest
 from adafw.kernels.losses import slope
-from adafw.kernels.rows import ONE, TWO
+from adafw.kernels.rows import ONE
 
 X, G, SQUARES, STAMP = 0, 1, 2, 3
 LISTED = np.uint64(1)
@@ -91,7 +91,7 @@ def rebuild(table: Any, stamps: Any, candidates: Any, count: int, active: Any, s
 def is_active(index: Any, size: int, j: int) -> bool:
     """Whether j is among the first `size` of the sorted index."""
     k = np.searchsorted(index[:size], j)
-    return k < size and index[k] == j
+    return bool(k < size and index[k] == j)
 
 
 @jit
@@ -135,19 +135,20 @@ def touch(
     stale = 0
     for k in range(starts[i], starts[i + ONE]):
         j = columns[k]
-        stamp = stamps[j, STAMP]
-        since = stamp & ~LISTED
-        if since < now:
-            g = table[j, G]
-            table[j, SQUARES] += np.float64((now - since) >> ONE) * (g * g)
-            stale += now - since > TWO and g != 0
-            stamp = now | (stamp & LISTED)
-            stamps[j, STAMP] = stamp
-        table[j, G] += change * values[k]
-        if not (abs(table[j, G]) < threshold) and not (stamp & LISTED):
+        g, stamp = table[j, G], stamps[j, STAMP]
+        # Frequent features are up to date, rare ones behind: no branch, as none would be foreseen.
+        behind = (now - (stamp & ~LISTED)) >> ONE
+        table[j, SQUARES] += np.float64(behind) * (g * g)
+        stale += behind > ONE
+        g += change * values[k]
+        table[j, G] = g
+        stamp = now | (stamp & LISTED)
+        below, unlisted = abs(g) < threshold, stamp & LISTED == 0
+        if unlisted & (not below):
+            stamp |= LISTED
             candidates[count] = j
-            stamps[j, STAMP] = stamp | LISTED
             count += 1
+        stamps[j, STAMP] = stamp
     work[STALE] += stale
     return count
 
@@ -191,7 +192,9 @@ def refresh(
 
 
 @jit
-def activate(table: Any, stamps: Any, active: Any, size: int, step: int, t: int, offset: float) -> None:  # noqa: E501
+def activate(
+    table: Any, stamps: Any, active: Any, size: int, step: int, t: int, offset: float
+) -> None:
     """The values of the support of x, where an iteration starts from."""
     index, gs, hs, xs, ys, _ = active
     for k in range(size):

@@ -58,6 +58,8 @@ def _csr_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, ou
     for k in range(first, last):
         i = batch[k] if batch.size else np.uint64(k)
         weight = weights[k - first]
+        if weight == 0:  # frequent: a row that does not meet the support of x keeps its slope
+            continue
         for j in range(starts[i], starts[i + ONE]):
             out[columns[j]] += weight * values[j]
 
