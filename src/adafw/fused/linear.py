@@ -13,6 +13,7 @@ from adafw.fused.batches import drive
 from adafw.fused.lazy import settle
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+from adafw.steps import ProjectedStep
 
 
 def run(f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int) -> State:
@@ -35,7 +36,7 @@ class _L1:
     def __init__(self, constraint: Any, s: State) -> None:
         from adafw.kernels import l1
 
-        self.kernel, self.radius = l1.run, constraint.radius
+        self.kernels, self.radius = l1, constraint.radius
         n = s.x.size
         support = np.flatnonzero(s.x)
         self.size = support.size
@@ -53,14 +54,18 @@ class _L1:
         kind, step = problem.numbers(algorithm)
         memory, base, g = _estimate(f, algorithm, s)
         rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
-        done, self.size, projections, level = self.kernel(
+        work = (
             kind, problem.terms(f), indices, ends, memory, base, g, g.view(self.peaks.dtype),
             self.limits, s.step.get("sum_squares", g[:0]), self.peaks, s.x, self.active, self.size,
-            self.radius, step, rates, caps, inner_steps, offset, s.step.get("level", 0.0),
+            self.radius,
         )  # fmt: skip
-        if projections:
-            s.step["level"] = level
-            s.projections += projections
+        if type(algorithm.step) is not ProjectedStep:
+            done, self.size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
+            return int(done)
+        done, self.size, projections, s.step["level"] = self.kernels.run_projected(
+            *work, rates, offset, s.step.get("level", 0.0)
+        )
+        s.projections += projections
         return int(done)
 
 

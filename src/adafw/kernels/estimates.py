@@ -40,7 +40,8 @@ def estimate(
     """
     changes = np.empty(TILE)
     if kind == SVRF:
-        g[:] = base
+        for j in range(g.size):
+            g[j] = base[j]
     for start in range(first, last, TILE):
         end = min(start + TILE, last)
         slopes(terms, batch, start, end, x, changes)

@@ -16,7 +16,7 @@ import numpy as np
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
 
-FRANK_WOLFE, ADAPTIVE, PROJECTED = 0, 1, 2
+FRANK_WOLFE, ADAPTIVE = 0, 1
 BLOCK = 512
 #: The level of the last projection, times this, is where the search for the next one begins.
 CAUTION = 0.9
@@ -294,7 +294,8 @@ def projected_step(
         level = shrink(active, count, start, radius)
     else:
         level = 0.0  # inside: u is its own projection
-        ys[:count] = us[:count]
+        for k in range(count):
+            ys[k] = us[k]
     for k in range(support.size):
         x[support[k]] = 0
     for k in range(count):
@@ -306,29 +307,43 @@ def projected_step(
 def run(
     kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
     limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
-    step: int, rates: Any, caps: Any, inner_steps: int, offset: float, level: float,
-) -> tuple[int, int, int, float]:  # fmt: skip
+    step: int, rates: Any, caps: Any, inner_steps: int, offset: float,
+) -> tuple[int, int]:  # fmt: skip
     """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
 
-    Returns the iterations done (fewer than asked for if g became infinite or NaN), the size of
-    the support, the projections made, and the level of the last one.
+    Returns the iterations done, fewer than asked for if g became infinite or NaN, and the size
+    of the support.
     """
-    projections = 0
     for t in range(ends.size - 1):
         estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
-        if step == FRANK_WOLFE:
-            size = frank_wolfe_step(g, bits, limits, peaks, x, active, size, radius, rates[t])
-        elif step == ADAPTIVE:
+        if step == ADAPTIVE:
             size = adaptive_step(
                 g, bits, limits, sum_squares, peaks, x, active, size,
                 radius, rates[t], caps[t], inner_steps, offset,
             )  # fmt: skip
-        elif np.any(g):
-            projections += 1
-            size, level = projected_step(
-                g, bits, limits, sum_squares, peaks, x, active, size,
-                radius, rates[t], offset, level,
-            )  # fmt: skip
+        else:
+            size = frank_wolfe_step(g, bits, limits, peaks, x, active, size, radius, rates[t])
         if size < 0:
-            return t, size, projections - (step == PROJECTED), level
+            return t, size
+    return ends.size - 1, size
+
+
+@jit
+def run_projected(
+    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
+    limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
+    etas: Any, offset: float, level: float,
+) -> tuple[int, int, int, float]:  # fmt: skip
+    """`run` with projections; returns their number, too, and the level of the last one."""
+    projections = 0
+    for t in range(ends.size - 1):
+        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
+        if largest(bits, limits[0]) == 0:
+            continue  # nothing to move for, and projecting x again would only round it
+        size, level = projected_step(
+            g, bits, limits, sum_squares, peaks, x, active, size, radius, etas[t], offset, level
+        )
+        if size < 0:
+            return t, size, projections, level
+        projections += 1
     return ends.size - 1, size, projections, level

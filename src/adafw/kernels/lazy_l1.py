@@ -31,29 +31,43 @@ STALE, THINNED, REBUILT = 0, 1, 2
 
 
 @jit
-def thin(table: Any, stamps: Any, candidates: Any, count: int, threshold: float, room: int) -> Any:
-    """Forgets candidates below the threshold, which is raised if more than `room` are left.
+def reaching(table: Any, candidates: Any, count: int, threshold: float) -> int:
+    """How many candidates are not below the threshold (NaN is not)."""
+    reached = 0
+    for k in range(count):
+        reached += not (abs(table[candidates[k], G]) < threshold)
+    return reached
 
-    Half of the room is kept then; equal values stay or go together. Returns (count, threshold).
+
+@jit
+def thin(table: Any, stamps: Any, candidates: Any, count: int, threshold: float, room: int) -> Any:
+    """Forgets candidates below the threshold, which is raised if more than `room` would be left.
+
+    Then between half the room and all of it are left, more only if they are equal: those stay or
+    go together. Returns (count, threshold).
     """
-    for attempt in range(2):
-        kept = 0
+    if reaching(table, candidates, count, threshold) > room:
+        high = 0.0
         for k in range(count):
-            j = candidates[k]
-            if abs(table[j, G]) < threshold:
-                stamps[j, STAMP] &= ~LISTED
+            high = max(high, abs(table[candidates[k], G]))
+        for _ in range(60):  # bisection down to rounding error
+            middle = (threshold + high) / 2
+            left = reaching(table, candidates, count, middle)
+            if left < room // 2:
+                high = middle
             else:
-                candidates[kept] = j
-                kept += 1
-        count = kept
-        if count <= room or attempt == 1:
-            break
-        values = np.empty(count)
-        for k in range(count):
-            values[k] = abs(table[candidates[k], G])
-        middle = count - room // 2
-        threshold = np.partition(values, middle)[middle]
-    return count, threshold
+                threshold = middle
+            if room // 2 <= left <= room:
+                break
+    kept = 0
+    for k in range(count):
+        j = candidates[k]
+        if abs(table[j, G]) < threshold:
+            stamps[j, STAMP] &= ~LISTED
+        else:
+            candidates[kept] = j
+            kept += 1
+    return kept, threshold
 
 
 @jit
@@ -90,8 +104,14 @@ def rebuild(table: Any, stamps: Any, candidates: Any, count: int, active: Any, s
 @jit
 def is_active(index: Any, size: int, j: int) -> bool:
     """Whether j is among the first `size` of the sorted index."""
-    k = np.searchsorted(index[:size], j)
-    return bool(k < size and index[k] == j)
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if index[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return low < size and index[low] == j
 
 
 @jit
@@ -102,7 +122,8 @@ def leaders(
 
     Fills best (values) and found (features; -1 beyond the last); whether all values are finite.
     """
-    best[:], found[:] = -1.0, -1
+    for k in range(best.size):
+        best[k], found[k] = -1.0, -1
     last = best.size - 1
     finite = True
     for k in range(count):
@@ -185,7 +206,8 @@ def refresh(
             count, threshold = thin(table, stamps, candidates, count, threshold, room)
             if 2 * (count + length) > candidates.size:  # ties keep many: make room, not haste
                 longer = np.empty(4 * (count + length), candidates.dtype)
-                longer[:count] = candidates[:count]
+                for c in range(count):
+                    longer[c] = candidates[c]
                 candidates = longer
         count = touch(rows, i, change, t, table, stamps, candidates, count, threshold, work)
     return candidates, count, threshold

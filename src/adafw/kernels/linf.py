@@ -33,7 +33,8 @@ def adaptive_step(
     g: Any, h: Any, x: Any, y: Any, d: Any, radius: float, eta: float, cap: float, inner_steps: int
 ) -> None:
     """Lines 4 to 11 of Template 3, x in place."""
-    y[:] = x
+    for j in range(x.size):
+        y[j] = x[j]
     for _ in range(inner_steps):
         slope, curvature = model(g, h, x, y, d, eta, radius)
         if not (slope > 0 and curvature > 0):
@@ -41,7 +42,18 @@ def adaptive_step(
         gamma = min(eta * (slope / curvature), cap)
         for j in range(y.size):
             y[j] += gamma * d[j]
-    x[:] = y
+    for j in range(x.size):
+        x[j] = y[j]
+
+
+@jit
+def look(g: Any) -> tuple[bool, bool]:
+    """(whether g is finite in every entry, whether it is not 0 in one)."""
+    infinite = moves = False
+    for j in range(g.size):
+        infinite |= not (abs(g[j]) < np.inf)
+        moves |= g[j] != 0
+    return not infinite, moves
 
 
 @jit
@@ -59,7 +71,8 @@ def run(
     projections = 0
     for t in range(ends.size - 1):
         estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
-        if not np.all(np.isfinite(g)):
+        finite, moves = look(g)
+        if not finite:
             return t, projections
         if step != FRANK_WOLFE:
             for j in range(g.size):
@@ -67,7 +80,7 @@ def run(
                 h[j] = offset + math.sqrt(sum_squares[j])
         if step == ADAPTIVE:
             adaptive_step(g, h, x, y, d, radius, rates[t], caps[t], inner_steps)
-        elif np.any(g):
+        elif moves:
             if step == FRANK_WOLFE:
                 for j in range(x.size):
                     x[j] += rates[t] * (-radius * np.sign(g[j]) - x[j])
