@@ -60,7 +60,7 @@ def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(tiny_list,
     y = A @ (rng.standard_normal(900) * (rng.random(900) < 0.05))
     f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
     # The ball is so large that the gradient, and with it the threshold, has far to fall.
-    constraint, algo = adafw.L1Ball(30.0), algorithm(K, batch, 3.0)
+    constraint, algo = adafw.L1Ball(100.0), algorithm(K, batch, 3.0)
     got = after(lazy.run, f, constraint, algo, [6000])
     stale, thinned, rebuilt = got.gradient["work"]
     assert stale > 1000

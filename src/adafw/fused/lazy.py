@@ -71,7 +71,7 @@ def _loosen(f: FiniteSum, algorithm: Algorithm, s: State) -> None:
         "table": table,
         "support": np.flatnonzero(s.x),
         "candidates": np.empty(0, np.int64),
-        "capacity": max(_TIMES * _ROOM, 32 * inner_steps) + longest,
+        "capacity": max(_TIMES * _ROOM, 8 * inner_steps) + longest,
         # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
         "threshold": 5e-324 if fresh else np.inf,
         # How often accumulators were behind, and the list was thinned and rebuilt.
@@ -92,7 +92,7 @@ def _iterate(
     candidates = np.empty(max(part["capacity"], listed.size), np.int64)
     candidates[: listed.size] = listed
     rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
-    room = max(_ROOM, 8 * inner_steps)
+    room = max(_ROOM, 4 * inner_steps)
     done, size, candidates, count, threshold = lazy_l1.run(
         problem.terms(f), indices, ends, s.t, part["alpha"], table, table.view(np.uint64), s.x,
         active, support.size, candidates, listed.size, part["threshold"], room,
