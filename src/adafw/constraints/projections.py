@@ -3,7 +3,18 @@
 All are computed in float64 whatever dtype comes in, and take h = None for the Euclidean one.
 """
 
-from adafw.arrays import argsort_descending, cast, copy, dot, double, namespace, norm
+import numpy as np
+
+from adafw.arrays import (
+    argsort_descending,
+    cast,
+    copy,
+    dot,
+    double,
+    is_tensor,
+    namespace,
+    norm,
+)
 from adafw.typing import Array
 
 
@@ -64,18 +75,13 @@ def l2_ball(x: Array, h: Array | None, radius: float) -> Array:
 def _shrink_to_sum(a: Array, w: Array | None, total: float) -> Array:
     """max(a - l w, 0) with the l for which it sums to `total`; w = 1 if None.
 
-    The entries that stay positive are those with the largest a / w: sorted, the k-th of them
-    stays if it exceeds the l that the first k would need.
+    Expected O(n): see `_staying`.
     """
     xp = namespace(a)
     shape, a = a.shape, a.reshape(-1)
     w = xp.ones_like(a) if w is None else w.reshape(-1)
-    ratio = a / w
-    order = argsort_descending(ratio)
-    level = (xp.cumsum(a[order], 0) - total) / xp.cumsum(w[order], 0)
-    count = int(xp.sum(ratio[order] > level))
+    stays = _staying(a, w, total)
     # The prefix sums have told who stays; l itself is summed anew, which loses fewer digits.
-    stays = order[: max(count, 1)]
     l = (xp.sum(a[stays]) - total) / xp.sum(w[stays])
     v = xp.zeros_like(a)
     part = a[stays] - l * w[stays]
@@ -85,3 +91,25 @@ def _shrink_to_sum(a: Array, w: Array | None, total: float) -> Array:
         v
     )  # where a is huge, cancellation leaves the sum off by more than rounding
     return (v * scale).reshape(shape)
+
+
+def _staying(a: Array, w: Array, total: float) -> Array:
+    """Where max(a - l w, 0) is positive, for the l of `_shrink_to_sum`.
+
+    These are the largest a / w: sorted, the k-th stays if it exceeds the l that the first k need.
+    What is below the l that all entries together need, a lower bound, is left out first, again
+    and again while that halves the rest: the sort then sees few (Michelot 1986).
+    """
+    xp = namespace(a)
+    ratio = a / w
+    left = None
+    while not is_tensor(a):  # on an accelerator, each round would make the host wait
+        above = np.flatnonzero(ratio > (a.sum() - total) / w.sum())
+        if not 0 < above.size <= ratio.size // 2:
+            break
+        left = above if left is None else left[above]
+        a, w, ratio = a[above], w[above], ratio[above]
+    order = argsort_descending(ratio)
+    level = (xp.cumsum(a[order], 0) - total) / xp.cumsum(w[order], 0)
+    stays = order[: max(int(xp.sum(ratio[order] > level)), 1)]
+    return stays if left is None else left[stays]
