@@ -1,1 +1,1 @@
-"""numba functions on plain arrays; they know no class of adafw."""
+"""Compiled loops over plain arrays. They know no class of adafw; importing one imports numba."""

@@ -55,6 +55,11 @@ class LinearModel(SeparableSum):
         largest = 1.0 if self._weights is None else float(self._weights.max())
         self.curvature = loss.curvature * largest
 
+    @property
+    def term_weights(self) -> NDArray[Any]:
+        """m w_i / sum w; an empty array if all are 1."""
+        return np.empty(0, self.dtype) if self._weights is None else self._weights
+
     def value(self, x: Array) -> float:
         return self._value_at(self.rows.dot(x))
 

@@ -45,3 +45,28 @@ class Rows(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """Size and kind in a few words."""
+
+
+def read_only(array: Any) -> Any:
+    """A view that cannot be written: memory-mapped and ordinary data then share compiled code."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def as_batch(batch: Batch, m: int) -> Any:
+    """Row numbers as the kernels take them, none outside the data; empty for None, all rows."""
+    if batch is None:
+        return read_only(np.empty(0, np.uint64))
+    rows = np.ascontiguousarray(batch, np.int64).view(np.uint64)
+    # A negative number is a huge unsigned one.
+    if rows.size and rows.max() >= m:
+        raise IndexError(f"a batch must hold row numbers from 0 to {m - 1}, got {batch}.")
+    return read_only(rows)
+
+
+def as_point(x: Any, size: int, name: str) -> Any:
+    """A contiguous read-only vector of floats, or an error if its length is not `size`."""
+    if x.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {x.shape}.")
+    return read_only(np.ascontiguousarray(x))

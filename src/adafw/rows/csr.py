@@ -1,13 +1,17 @@
 """Rows of a sparse matrix in compressed sparse row form."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector
+from adafw.rows.base import Rows, Vector, as_batch, as_point, read_only
 from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
+
+#: Non-zeros from which a full product is worth sharing between the cores.
+_LARGE = 200_000
 
 
 class CSRRows(Rows):
@@ -18,13 +22,50 @@ class CSRRows(Rows):
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype
 
+    @cached_property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """(values, columns, starts) as the kernels take them: unsigned and read-only."""
+        columns = self.matrix.indices
+        starts = self.matrix.indptr.astype(np.int64, copy=False)
+        unsigned = np.uint32 if columns.dtype == np.int32 else np.uint64
+        return (
+            read_only(self.matrix.data),
+            read_only(columns.view(unsigned)),
+            read_only(starts.view(np.uint64)),
+        )
+
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
-        rows = self.matrix if batch is None else self.matrix[batch]
-        return np.asarray(rows @ x)
+        from adafw.kernels import rows, threads
+
+        rows_of = as_batch(batch, self.shape[0])
+        x = as_point(x, self.shape[1], "x")
+        count = self.shape[0] if batch is None else rows_of.size
+        out = np.empty(count, np.result_type(self.dtype, x.dtype))
+        if batch is not None or self.matrix.nnz < _LARGE:
+            rows.dot(self.arrays, rows_of, 0, count, x, out)
+            return out
+        ranges = threads.bounds(count, threads.cores())
+        threads.share(lambda k: rows.dot(self.arrays, rows_of, *ranges[k], x, out), len(ranges))
+        return out
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
-        rows = self.matrix if batch is None else self.matrix[batch]
-        return np.asarray(rows.T @ weights)
+        from adafw.kernels import rows, threads
+
+        m, n = self.shape
+        rows_of = as_batch(batch, m)
+        weights = as_point(weights, m if batch is None else rows_of.size, "weights")
+        dtype = np.result_type(self.dtype, weights.dtype)
+        # How the sum is cut depends on the data alone, so that its bits do not on the machine.
+        parts = min(4, self.matrix.nnz // (16 * n)) if batch is None else 1
+        if parts < 2 or self.matrix.nnz < _LARGE:
+            out = np.zeros(n, dtype)
+            rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
+            return out
+        sums, ranges = np.zeros((parts, n), dtype), threads.bounds(m, parts)
+        threads.share(
+            lambda k: rows.combine(self.arrays, rows_of, *ranges[k], weights, sums[k]), parts
+        )
+        return np.asarray(sums.sum(axis=0))
 
     def squared_norms(self) -> Vector:
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()

@@ -1,12 +1,13 @@
 """Rows of a dense array."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector
+from adafw.rows.base import Rows, Vector, as_batch, as_point, read_only
 from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
@@ -19,13 +20,32 @@ class DenseRows(Rows):
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype
 
+    @cached_property
+    def arrays(self) -> Any:
+        """The array as the kernels take it."""
+        return read_only(self.array)
+
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
-        rows = self.array if batch is None else self.array[batch]
-        return rows @ x
+        if batch is None:
+            return self.array @ x
+        from adafw.kernels import rows
+
+        rows_of = as_batch(batch, self.shape[0])
+        x = as_point(x.astype(self.dtype, copy=False), self.shape[1], "x")
+        out = np.empty(rows_of.size, self.dtype)
+        rows.dot(self.arrays, rows_of, 0, out.size, x, out)
+        return out
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
-        rows = self.array if batch is None else self.array[batch]
-        return weights @ rows
+        if batch is None:
+            return weights @ self.array
+        from adafw.kernels import rows
+
+        rows_of = as_batch(batch, self.shape[0])
+        weights = as_point(weights, rows_of.size, "weights")
+        out = np.zeros(self.shape[1], np.result_type(self.dtype, weights.dtype))
+        rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
+        return out
 
     def squared_norms(self) -> Vector:
         return np.einsum("ij,ij->i", self.array, self.array)

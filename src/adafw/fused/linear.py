@@ -1,0 +1,121 @@
+"""Linear models over the l1 and linf balls: CSFW's and SVRF's estimates, all three steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adafw import gradients
+from adafw.algorithms import Algorithm
+from adafw.constraints import L1Ball
+from adafw.constraints.base import Constraint
+from adafw.fused import problem
+from adafw.fused.batches import drive
+from adafw.fused.lazy import settle
+from adafw.objectives.base import FiniteSum
+from adafw.solver import State
+from adafw.steps import ProjectedStep
+
+
+def run(
+    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> State:  # fmt: skip
+    """n iterations in place, as solver.run does them."""
+    settle(s)
+    s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
+    body: Any = _L1(constraint, s) if type(constraint) is L1Ball else _LInf(constraint)
+
+    def iterate(indices: Any, ends: Any) -> int:
+        if ends.size > 1:
+            _take_snapshot(f, algorithm, s)
+        return int(body.iterate(f, algorithm, s, indices, ends))
+
+    return drive(f, algorithm, s, n, iterate, stop)
+
+
+class _L1:
+    """The support of x and room for the active coordinates; the kernels of the l1 ball."""
+
+    def __init__(self, constraint: Any, s: State) -> None:
+        from adafw.kernels import l1
+
+        self.kernels, self.radius = l1, constraint.radius
+        n = s.x.size
+        support = np.flatnonzero(s.x)
+        self.size = support.size
+        # Only the front is ever touched: the rest costs addresses, not memory.
+        self.active = (np.empty(n, np.int64), *(np.empty(n) for _ in range(5)))
+        self.active[0][: self.size] = support
+        unsigned = np.dtype(f"u{s.x.dtype.itemsize}")
+        self.peaks = np.empty(-(-n // l1.BLOCK), unsigned)
+        self.limits = (
+            unsigned.type(np.iinfo(unsigned).max >> 1),
+            np.array(np.inf, s.x.dtype).view(unsigned)[()],
+        )
+
+    def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
+        kind, step = problem.numbers(algorithm)
+        memory, base, g = _estimate(f, algorithm, s)
+        rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
+        work = (
+            kind, problem.terms(f), indices, ends, memory, base, g, g.view(self.peaks.dtype),
+            self.limits, s.step.get("sum_squares", g[:0]), self.peaks, s.x, self.active, self.size,
+            self.radius,
+        )  # fmt: skip
+        if type(algorithm.step) is not ProjectedStep:
+            done, self.size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
+            return int(done)
+        done, self.size, projections, s.step["level"] = self.kernels.run_projected(
+            *work, rates, offset, s.step.get("level", 0.0)
+        )
+        s.projections += projections
+        return int(done)
+
+
+class _LInf:
+    """The kernels of the linf ball."""
+
+    def __init__(self, constraint: Any) -> None:
+        from adafw.kernels import linf
+
+        self.kernel, self.radius = linf.run, constraint.radius
+
+    def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
+        kind, step = problem.numbers(algorithm)
+        memory, base, g = _estimate(f, algorithm, s)
+        rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
+        done, projections = self.kernel(
+            kind, problem.terms(f), indices, ends, memory, base, g,
+            s.step.get("sum_squares", g[:0]), s.x, self.radius, step, rates, caps, inner_steps,
+            offset,
+        )  # fmt: skip
+        s.projections += projections
+        return int(done)
+
+
+def _estimate(f: Any, algorithm: Algorithm, s: State) -> tuple[Any, Any, Any]:
+    """(memory, base, g) of kernels.estimates for this state."""
+    if type(algorithm.gradient) is gradients.CSFW:
+        return s.gradient["alpha"], s.gradient["gradient"][:0], s.gradient["gradient"]
+    if "snapshot" not in s.gradient:  # before the first iteration
+        return np.empty(0, s.x.dtype), s.x, np.empty_like(s.x)
+    if "snapshot_slopes" not in s.gradient:
+        s.gradient["snapshot_slopes"] = f.slopes(s.gradient["snapshot"])
+    return (
+        s.gradient["snapshot_slopes"],
+        s.gradient["snapshot_gradient"],
+        np.empty_like(s.x),
+    )
+
+
+def _take_snapshot(f: Any, algorithm: Algorithm, s: State) -> None:
+    """Where SVRF takes one; the slopes are kept too, they save half of the products to come."""
+    gradient: Any = algorithm.gradient
+    if type(gradient) is gradients.SVRF and gradient.is_snapshot(s.t):
+        slopes = f.slopes(s.x)
+        s.gradient = {
+            "snapshot": s.x.copy(),
+            "snapshot_gradient": f.combine(slopes / len(slopes)),
+            "snapshot_slopes": slopes,
+        }

@@ -1,0 +1,349 @@
+"""Steps on the l1 ball that touch little more than the support of x.
+
+Off the support of x and the vertices met, y = x = 0 and the gradient of Q_t is g itself. So one
+pass over g finds the largest entry of every block of it, and the K inner steps of Template 3 work
+on the active coordinates alone. These are kept in increasing order: sums over them then have one
+order, whether a run was stopped in between or not, and the lowest index wins ties by itself.
+
+`active` is (index, g, h, x, y, q): the numbers of the active coordinates and their values.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adafw.kernels.estimates import estimate
+from adafw.kernels.jit import jit
+
+FRANK_WOLFE, ADAPTIVE = 0, 1
+BLOCK = 512
+#: The level of the last projection, times this, is where the search for the next one begins.
+CAUTION = 0.9
+#: A coordinate below this share of the radius is dropped: the support never shrinks by itself.
+NEGLIGIBLE = 1e-18
+
+
+@jit
+def largest(bits: Any, magnitude: Any) -> Any:
+    """The largest |g_j| of some of g, as bits."""
+    peak = bits[0] & magnitude
+    for j in range(bits.size):
+        peak = max(peak, bits[j] & magnitude)
+    return peak
+
+
+@jit
+def sweep(g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any) -> Any:
+    """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
+
+    `bits` are those of g as integers and `magnitude` masks the sign: the largest of them belongs
+    to the largest |g_j|, integers are compared many at a time, and NaN counts as larger than
+    infinity. Returns the largest of all.
+    """
+    top = bits[0] & magnitude
+    for b in range(peaks.size):
+        # Slices, since an index that starts at 0 is known not to be negative.
+        block = slice(b * BLOCK, (b + 1) * BLOCK)
+        part, squares = g[block], sum_squares[block]
+        for j in range(squares.size):
+            squares[j] += part[j] * part[j]
+        peaks[b] = largest(bits[block], magnitude)
+        top = max(top, peaks[b])
+    return top
+
+
+@jit
+def first_largest(bits: Any, magnitude: Any, peaks: Any) -> int:
+    """The lowest index of a largest |g_j|."""
+    block = 0
+    for b in range(1, peaks.size):
+        if peaks[b] > peaks[block]:
+            block = b
+    j = block * BLOCK
+    while bits[j] & magnitude != peaks[block]:
+        j += 1
+    return j
+
+
+@jit
+def hide(j: int, g: Any, bits: Any, magnitude: Any, peaks: Any) -> None:
+    """g_j = 0: coordinate j has become active, and the others are searched without it."""
+    g[j] = 0
+    b = j // BLOCK
+    peaks[b] = largest(bits[b * BLOCK : (b + 1) * BLOCK], magnitude)
+
+
+@jit
+def insert(active: Any, size: int, j: int, g: float, h: float) -> int:
+    """Makes coordinate j, where x = y = 0, active; returns its position."""
+    index, gs, hs, xs, ys, qs = active
+    k = size
+    while k > 0 and index[k - 1] > j:
+        index[k], gs[k], hs[k] = index[k - 1], gs[k - 1], hs[k - 1]
+        xs[k], ys[k], qs[k] = xs[k - 1], ys[k - 1], qs[k - 1]
+        k -= 1
+    index[k], gs[k], hs[k], xs[k], ys[k], qs[k] = j, g, h, 0.0, 0.0, g
+    return k
+
+
+@jit
+def steepest(active: Any, size: int, eta: float) -> int:
+    """Line 6 on the active coordinates: q = g + h (y - x) / eta; where |q| is largest, or -1."""
+    _, gs, hs, xs, ys, qs = active
+    best, where = -1.0, -1
+    for k in range(size):
+        qs[k] = gs[k] + hs[k] * (ys[k] - xs[k]) / eta
+        if abs(qs[k]) > best:
+            best, where = abs(qs[k]), k
+    return where
+
+
+@jit
+def advance(active: Any, size: int, where: int, radius: float, eta: float, bound: float) -> None:
+    """Lines 7 to 9: y moves towards the vertex at position `where`."""
+    _, _, hs, _, ys, qs = active
+    vertex = -radius * np.sign(qs[where])
+    slope = curvature = 0.0
+    for k in range(size):
+        d = (vertex if k == where else 0.0) - ys[k]
+        slope -= qs[k] * d
+        curvature += d * hs[k] * d
+    if not (slope > 0 and curvature > 0):
+        return
+    gamma = min(eta * (slope / curvature), bound)
+    for k in range(size):
+        ys[k] += gamma * ((vertex if k == where else 0.0) - ys[k])
+
+
+@jit
+def keep(index: Any, size: int, x: Any) -> int:
+    """Forgets the coordinates where x = 0; returns how many are left."""
+    kept = 0
+    for k in range(size):
+        if x[index[k]] != 0:
+            index[kept] = index[k]
+            kept += 1
+    return kept
+
+
+@jit
+def adaptive_step(
+    g: Any, bits: Any, limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int,
+    radius: float, eta: float, bound: float, inner_steps: int, offset: float,
+) -> int:  # fmt: skip
+    """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
+    index, gs, hs, xs, ys, _ = active
+    magnitude, infinity = limits
+    finite = True
+    for k in range(size):
+        j = index[k]
+        sum_squares[j] += g[j] * g[j]
+        gs[k], hs[k] = g[j], offset + math.sqrt(sum_squares[j])
+        xs[k] = ys[k] = x[j]
+        finite = finite and bits[j] & magnitude < infinity
+        g[j] = 0  # hidden from the sweep, which is about the other coordinates
+    top = sweep(g, bits, magnitude, sum_squares, peaks)
+    if not finite or top >= infinity:
+        return -1
+    other = first_largest(bits, magnitude, peaks)
+    for _ in range(inner_steps):
+        where = steepest(active, size, eta)
+        best = abs(active[5][where]) if where >= 0 else -1.0
+        if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
+            if g[other] == 0:
+                break  # grad Q = 0: no step moves y any more
+            where = insert(active, size, other, g[other], offset + math.sqrt(sum_squares[other]))
+            size += 1
+            hide(other, g, bits, magnitude, peaks)
+            other = first_largest(bits, magnitude, peaks)
+        advance(active, size, where, radius, eta, bound)
+    for k in range(size):
+        g[index[k]] = gs[k]
+        x[index[k]] = ys[k] if abs(ys[k]) >= NEGLIGIBLE * radius else 0.0
+    return keep(index, size, x)
+
+
+@jit
+def frank_wolfe_step(
+    g: Any, bits: Any, limits: Any, peaks: Any, x: Any, active: Any, size: int,
+    radius: float, gamma: float,
+) -> int:  # fmt: skip
+    """Template 1; returns the size of the support, -1 if g is not finite."""
+    index = active[0]
+    magnitude, infinity = limits
+    if sweep(g, bits, magnitude, g[:0], peaks) >= infinity:
+        return -1
+    j = first_largest(bits, magnitude, peaks)
+    if g[j] == 0:
+        return size
+    k = 0
+    while k < size and index[k] < j:
+        k += 1
+    if k == size or index[k] != j:
+        insert(active, size, j, 0.0, 0.0)
+        size += 1
+    for k in range(size):
+        i = index[k]
+        vertex = -radius * np.sign(g[i]) if i == j else 0.0
+        y = x[i] + gamma * (vertex - x[i])
+        x[i] = y if abs(y) >= NEGLIGIBLE * radius else 0.0
+    return keep(index, size, x)
+
+
+@jit
+def gather(
+    g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any, x: Any, support: Any,
+    active: Any, eta: float, offset: float, level: float,
+) -> tuple[int, float]:  # fmt: skip
+    """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
+
+    Off the support these are the ones with eta |g_j| > level, so that h is not needed to tell.
+    Fills `active` with (index, |u|, 1 / h, u); returns their number, and the level as rounded.
+    """
+    index, sizes, widths, us, _, _ = active
+    cut = np.empty(1, g.dtype)
+    cut[0] = level / eta
+    least = cut.view(bits.dtype)[0] & magnitude
+    count = p = 0
+    for b in range(peaks.size):
+        first, last = b * BLOCK, min((b + 1) * BLOCK, g.size)
+        if peaks[b] > least:
+            for j in range(first, last):
+                if bits[j] & magnitude > least or x[j] != 0:
+                    index[count] = j
+                    count += 1
+        while p < support.size and support[p] < last:
+            if peaks[b] <= least:
+                index[count] = support[p]
+                count += 1
+            p += 1
+    for k in range(count):
+        j = index[k]
+        h = offset + math.sqrt(sum_squares[j])
+        us[k] = x[j] - eta * g[j] / h
+        sizes[k], widths[k] = abs(us[k]), 1.0 / h
+    return count, eta * cut[0]
+
+
+@jit
+def excess(active: Any, count: int, level: float) -> tuple[float, float, int]:
+    """(sum of |u| - level / h, sum of 1 / h, number) over the coordinates where it is positive."""
+    _, sizes, widths, _, _, _ = active
+    total = width = 0.0
+    left = 0
+    for k in range(count):
+        if sizes[k] > level * widths[k]:
+            total += sizes[k] - level * widths[k]
+            width += widths[k]
+            left += 1
+    return total, width, left
+
+
+@jit
+def shrink(active: Any, count: int, level: float, radius: float) -> float:
+    """y = sign(u) max(|u| - l / h, 0) with ||y||_1 = radius, for the l >= level; returns l.
+
+    The norm is convex in l, so Newton's method climbs from a level below l and never passes it;
+    it ends when no further coordinate falls out.
+    """
+    _, sizes, widths, us, ys, _ = active
+    total, width, left = excess(active, count, level)
+    before = left + 1
+    while left < before:
+        level += (total - radius) / width
+        before = left
+        total, width, left = excess(active, count, level)
+    # What rounding has left is spread once more, then scaled away.
+    level += (total - radius) / width
+    total = 0.0
+    for k in range(count):
+        ys[k] = max(0.0, sizes[k] - level * widths[k])
+        total += ys[k]
+    for k in range(count):
+        ys[k] = math.copysign(ys[k] * (radius / total), us[k])
+    return level
+
+
+@jit
+def projected_step(
+    g: Any, bits: Any, limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int,
+    radius: float, eta: float, offset: float, level: float,
+) -> tuple[int, float]:  # fmt: skip
+    """Algorithm 2, lines 3 and 4; returns the size of the support (-1: not finite) and the level.
+
+    The level is sought from a little below the last one. If it turns out to be lower, the tangent
+    there gives a bound below it; if all else fails, the search starts from 0 and sees all of g.
+    """
+    index, _, _, us, ys, _ = active
+    magnitude, infinity = limits
+    top = sweep(g, bits, magnitude, sum_squares, peaks)
+    if top >= infinity:
+        return -1, level
+    support = index[:size].copy()
+    start = CAUTION * level
+    for attempt in range(3):
+        count, start = gather(
+            g, bits, magnitude, sum_squares, peaks, x, support, active, eta, offset, start
+        )
+        total, width, left = excess(active, count, start)
+        if total > radius or start == 0:
+            break
+        start = max(0.0, start + (total - radius) / width) if left and attempt == 0 else 0.0
+    if total > radius:
+        level = shrink(active, count, start, radius)
+    else:
+        level = 0.0  # inside: u is its own projection
+        for k in range(count):
+            ys[k] = us[k]
+    for k in range(support.size):
+        x[support[k]] = 0
+    for k in range(count):
+        x[index[k]] = ys[k]
+    return keep(index, count, x), level
+
+
+@jit
+def run(
+    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
+    limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
+    step: int, rates: Any, caps: Any, inner_steps: int, offset: float,
+) -> tuple[int, int]:  # fmt: skip
+    """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
+
+    Returns the iterations done, fewer than asked for if g became infinite or NaN, and the size
+    of the support.
+    """
+    for t in range(ends.size - 1):
+        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
+        if step == ADAPTIVE:
+            size = adaptive_step(
+                g, bits, limits, sum_squares, peaks, x, active, size,
+                radius, rates[t], caps[t], inner_steps, offset,
+            )  # fmt: skip
+        else:
+            size = frank_wolfe_step(g, bits, limits, peaks, x, active, size, radius, rates[t])
+        if size < 0:
+            return t, size
+    return ends.size - 1, size
+
+
+@jit
+def run_projected(
+    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
+    limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
+    etas: Any, offset: float, level: float,
+) -> tuple[int, int, int, float]:  # fmt: skip
+    """`run` with projections; returns their number, too, and the level of the last one."""
+    projections = 0
+    for t in range(ends.size - 1):
+        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
+        if largest(bits, limits[0]) == 0:
+            continue  # nothing to move for, and projecting x again would only round it
+        size, level = projected_step(
+            g, bits, limits, sum_squares, peaks, x, active, size, radius, etas[t], offset, level
+        )
+        if size < 0:
+            return t, size, projections, level
+        projections += 1
+    return ends.size - 1, size, projections, level

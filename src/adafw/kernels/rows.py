@@ -1,0 +1,89 @@
+"""Products with some rows of a matrix, dense or sparse.
+
+`rows` is a C-contiguous array, or the tuple (values, columns, starts) of a CSR matrix whose
+columns and starts are unsigned: numba then needs no test for negative indices, which makes the
+gathers 1.3 to 2 times faster. The arrays of a matrix are passed read-only, so that memory-mapped
+and ordinary ones share the compiled code. `batch` holds unsigned row numbers; an empty one stands
+for all rows in their order.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from adafw.kernels.jit import jit
+
+ONE, TWO = np.uint64(1), np.uint64(2)
+
+
+def row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+    """out[k - first] = <a_i, x> with i = batch[k], for first <= k < last."""
+    raise NotImplementedError("runs compiled only")
+
+
+def add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+    """out += sum of weights[k - first] a_i with i = batch[k], over first <= k < last."""
+    raise NotImplementedError("runs compiled only")
+
+
+@overload(row_dots)
+def _row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> Any:
+    return _csr_dots if isinstance(rows, types.BaseTuple) else _dense_dots
+
+
+@overload(add_rows)
+def _add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> Any:
+    return _csr_add_rows if isinstance(rows, types.BaseTuple) else _dense_add_rows
+
+
+def _csr_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+    values, columns, starts = rows
+    for k in range(first, last):
+        i = batch[k] if batch.size else np.uint64(k)
+        a = b = 0.0  # two sums, so that one addition need not wait for the last
+        j, end = starts[i], starts[i + ONE]
+        while j + ONE < end:
+            a += values[j] * x[columns[j]]
+            b += values[j + ONE] * x[columns[j + ONE]]
+            j += TWO
+        if j < end:
+            a += values[j] * x[columns[j]]
+        out[k - first] = a + b
+
+
+def _csr_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+    values, columns, starts = rows
+    for k in range(first, last):
+        i = batch[k] if batch.size else np.uint64(k)
+        weight = weights[k - first]
+        if weight == 0:  # frequent: a row that does not meet the support of x keeps its slope
+            continue
+        for j in range(starts[i], starts[i + ONE]):
+            out[columns[j]] += weight * values[j]
+
+
+def _dense_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+    for k in range(first, last):
+        out[k - first] = np.dot(rows[batch[k] if batch.size else np.uint64(k)], x)
+
+
+def _dense_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+    for k in range(first, last):
+        row = rows[batch[k] if batch.size else np.uint64(k)]
+        weight = weights[k - first]
+        for j in range(out.size):
+            out[j] += weight * row[j]
+
+
+@jit
+def dot(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+    """out[k] = <a_i, x> with i = batch[k], for first <= k < last."""
+    row_dots(rows, batch, first, last, x, out[first:])
+
+
+@jit
+def combine(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+    """out += sum of weights[k] a_i with i = batch[k], over first <= k < last."""
+    add_rows(rows, batch, first, last, weights[first:], out)

@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import after, fresh, linear_model, same_bits, same_counts
+from scipy import sparse
+
+import adafw
+from adafw import fused, solver
+from adafw.fused import lazy, linear
+
+
+@pytest.fixture
+def tiny_list(monkeypatch):
+    """So little room for candidates that every way of handling the list is gone."""
+    monkeypatch.setattr(lazy, "_ROOM", 4)
+    monkeypatch.setattr(lazy, "_TIMES", 2)
+
+
+def algorithm(K, batch, eta=1.0, max_step=1.0):
+    if K == 0:
+        return adafw.CSFW(batch_size=batch)
+    return adafw.AdaCSFW(eta, K, max_step, batch_size=batch)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_lazy_equals_generic_on_random_problems(data):
+    draw = data.draw
+    m, n = draw(st.integers(1, 40)), draw(st.integers(1, 80))
+    loss = draw(st.sampled_from(["squared", "logistic", "hinge"]))
+    f = linear_model(
+        m, n, draw(st.integers(0, 99)), loss, weighted=draw(st.booleans()),
+        density=draw(st.sampled_from([0.05, 0.3])),
+    )  # fmt: skip
+    constraint = adafw.L1Ball(draw(st.sampled_from([0.1, 5.0])))
+    algo = algorithm(
+        draw(st.integers(0, 6)),
+        draw(st.sampled_from([1, 3, 5, 2 * m + 1, lambda t: t % 4 + 0.5])),
+        draw(st.sampled_from([0.05, 1.0, lambda t: 2 / (t + 1)])),
+        draw(st.sampled_from([1.0, lambda t: 2 / (t + 2)])),
+    )
+    seed = draw(st.integers(0, 5))
+    got = after(lazy.run, f, constraint, algo, draw(st.sampled_from([(30,), (1, 29)])), seed)
+    expected = after(solver.run, f, constraint, algo, [30], seed)
+    assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
+    assert same_counts(got, expected)
+    lazy.settle(got)
+    for part in ("gradient", "step"):
+        assert getattr(got, part).keys() == getattr(expected, part).keys()
+        for key, value in getattr(expected, part).items():
+            np.testing.assert_allclose(getattr(got, part)[key], value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [0, 1, 5])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(tiny_list, K, batch):
+    rng = np.random.default_rng(K)
+    A = sparse.random_array((400, 900), density=0.02, rng=rng, data_sampler=rng.standard_normal)
+    y = A @ (rng.standard_normal(900) * (rng.random(900) < 0.05))
+    f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
+    # The ball is so large that the gradient, and with it the threshold, has far to fall.
+    constraint, algo = adafw.L1Ball(100.0), algorithm(K, batch, 3.0)
+    got = after(lazy.run, f, constraint, algo, [6000])
+    stale, thinned, rebuilt = got.gradient["work"]
+    assert stale > 1000
+    assert thinned > 0
+    assert rebuilt > 0
+    expected = after(linear.run, f, constraint, algo, [6000])
+    assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
+    assert same_counts(got, expected)
+
+
+@pytest.mark.parametrize("K", [0, 5])
+def test_stopping_saving_and_resuming_changes_no_bit(tiny_list, K, tmp_path):
+    f = linear_model(200, 300, 1, density=0.05)
+    constraint, algo = adafw.L1Ball(20.0), algorithm(K, 3)
+    whole = after(lazy.run, f, constraint, algo, [400])
+    parts = fresh(f, constraint, algo)
+    for n in (1, 133, 0, 66):
+        lazy.run(f, constraint, algo, parts, n)
+        parts.save(tmp_path / "state.npz")
+        parts = adafw.State.load(tmp_path / "state.npz").copy()
+    lazy.run(f, constraint, algo, parts, 200)
+    assert same_bits(whole, parts)
+
+
+@pytest.mark.parametrize("K", [0, 5])
+def test_recording_changes_no_bit(K):
+    f, constraint, algo = (
+        linear_model(100, 200, 2, density=0.05),
+        adafw.L1Ball(9.0),
+        algorithm(K, 3),
+    )
+    often = adafw.minimize(f, constraint, algo, max_iterations=60, path="lazy", record_every=1)
+    never = adafw.minimize(f, constraint, algo, max_iterations=60, path="lazy", record_every=60)
+    assert same_bits(often.state, never.state)
+
+
+@pytest.mark.parametrize("K", [0, 5])
+def test_a_path_can_be_left_and_taken_up_again(tiny_list, K):
+    f, constraint, algo = (
+        linear_model(100, 200, 3, density=0.05),
+        adafw.L1Ball(9.0),
+        algorithm(K, 3),
+    )
+    straight = adafw.minimize(f, constraint, algo, max_iterations=100, path="generic")
+    r = adafw.minimize(f, constraint, algo, max_iterations=20, path="lazy")
+    for k, path in enumerate(("generic", "lazy", "fused", "lazy"), start=2):
+        before = r.x.copy()
+        later = adafw.minimize(f, constraint, algo, state=r.state, max_iterations=20 * k, path=path)
+        np.testing.assert_array_equal(r.x, before)  # a result never changes afterwards
+        r = later
+    assert np.abs(r.x - straight.x).max() <= 1e-9 * constraint.radius
+    assert r.trace[-1].gradient_evaluations == straight.trace[-1].gradient_evaluations
+
+
+def test_ties_beyond_the_room_are_kept_together(tiny_list):
+    # All columns are equal up to the sign: every |g_j| ties, and the lowest index must win.
+    rng = np.random.default_rng(0)
+    column, signs = rng.standard_normal((50, 1)), rng.choice([-1.0, 1.0], 300)
+    f = adafw.LinearModel(
+        sparse.csr_array(column * signs), np.sign(column.ravel()), adafw.losses.Logistic()
+    )
+    for K in (0, 1):
+        s = after(lazy.run, f, adafw.L1Ball(1.0), algorithm(K, 4), [30])
+        np.testing.assert_array_equal(np.flatnonzero(s.x), [0])
+
+
+def test_an_infinite_estimate_ends_the_run():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20, 6)) * 1e200
+    f = adafw.LinearModel(sparse.csr_array(A), A @ np.ones(6), adafw.losses.Squared())
+    constraint = adafw.L1Ball(2.0)
+    for K in (0, 5):
+        states = [fresh(f, constraint, algorithm(K, 3)) for _ in range(2)]
+        for run, s in zip((solver.run, lazy.run), states, strict=True):
+            with pytest.raises(solver.Diverged), np.errstate(all="ignore"):
+                run(f, constraint, algorithm(K, 3), s, 50)
+        assert same_counts(*states)
+        assert np.isfinite(states[1].x).all()
+
+
+def test_float32_data_stay_float32():
+    f = linear_model(50, 30, 3, dtype=np.float32)
+    constraint, algo = adafw.L1Ball(2.0), algorithm(5, 9)
+    expected = after(solver.run, f, constraint, algo, [10])
+    got = after(lazy.run, f, constraint, algo, [10])
+    assert got.x.dtype == np.float32
+    assert np.abs(got.x - expected.x).max() <= 1e-4 * constraint.radius
+
+
+def test_it_is_chosen_where_features_by_far_outnumber_the_non_zeros_of_a_batch():
+    A = sparse.random_array((200, 5000), density=0.001, rng=np.random.default_rng(0)).tocsr()
+    f = adafw.LinearModel(A, np.ones(200), adafw.losses.Squared())
+    ball = adafw.L1Ball(1.0)
+    assert fused.find(f, ball, adafw.CSFW(batch_size=10)) is lazy.run
+    assert fused.find(f, ball, adafw.CSFW(batch_size=200)) is linear.run
+    assert fused.find(f, ball, adafw.SVRF()) is linear.run
+    assert fused.find(f, adafw.LInfBall(1.0), adafw.CSFW(batch_size=10)) is linear.run

@@ -1,0 +1,169 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import after, fresh, linear_model, same_bits, same_counts
+
+import adafw
+from adafw import fused, gradients, solver
+from adafw.fused import linear
+
+SETS = {"l1": adafw.L1Ball, "linf": adafw.LInfBall}
+
+
+def algorithm(name, eta=1.0, K=5, batch=None, gamma=None, max_step=1.0):
+    if name in ("CSFW", "SVRF"):
+        size = {} if gamma is None else {"step_size": gamma}
+        return getattr(adafw, name)(batch_size=batch, **size)
+    if name == "AdaGrad":
+        return adafw.AdaGrad(eta, gradient=gradients.CSFW(batch))
+    return getattr(adafw, name)(eta, K, max_step, batch_size=batch)
+
+
+NAMES = ("CSFW", "AdaCSFW", "SVRF", "AdaSVRF", "AdaGrad")
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+@pytest.mark.parametrize("set_name", ["l1", "linf"])
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
+    draw = data.draw
+    m, n = draw(st.integers(1, 40)), draw(st.integers(1, 60))
+    # The hinge on the linf ball leaves exact zeros whose rounding noise sign() would blow up.
+    loss = draw(st.sampled_from(["squared", "logistic"] + ["hinge"] * (set_name == "l1")))
+    f = linear_model(m, n, draw(st.integers(0, 99)), loss, kind, weighted=draw(st.booleans()))
+    constraint = SETS[set_name](draw(st.sampled_from([0.1, 3.0])))
+    batch = draw(st.sampled_from([None, 1, 3, 2 * m + 1, lambda t: t + 0.5]))
+    eta = draw(st.sampled_from([0.05, 1.0, lambda t: 2 / (t + 1)]))
+    algo = algorithm(
+        name, eta, draw(st.integers(1, 6)), batch,
+        draw(st.sampled_from([None, 0.3, lambda t: 1 / (t + 1)])),
+        draw(st.sampled_from([1.0, 0.2, lambda t: 2 / (t + 2)])),
+    )  # fmt: skip
+    if name == "AdaGrad" and loss == "squared":
+        algo = algorithm(name, 0.05, batch=batch)
+    stretches = draw(st.sampled_from([(20,), (1, 19), (7, 0, 13)]))
+    run = fused.find(f, constraint, algo, "fused")
+    seed = draw(st.integers(0, 5))
+    expected = after(solver.run, f, constraint, algo, [20], seed)
+    got = after(run, f, constraint, algo, stretches, seed)
+    assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
+    assert same_counts(got, expected)
+    assert constraint.contains(got.x)
+    for part in ("gradient", "step"):
+        for key, value in getattr(expected, part).items():
+            np.testing.assert_allclose(getattr(got, part)[key], value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("set_name", ["l1", "linf"])
+def test_stopping_saving_and_resuming_changes_no_bit(name, set_name, tmp_path):
+    f = linear_model(60, 40, 1)
+    constraint, algo = SETS[set_name](2.0), algorithm(name, batch=7)
+    whole = after(linear.run, f, constraint, algo, [90])
+    parts = fresh(f, constraint, algo)
+    for n in (1, 30, 0, 29):
+        linear.run(f, constraint, algo, parts, n)
+        parts.save(tmp_path / "state.npz")
+        parts = adafw.State.load(tmp_path / "state.npz").copy()
+    linear.run(f, constraint, algo, parts, 30)
+    assert same_bits(whole, parts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_path_can_be_left_and_taken_up_again(name):
+    f = linear_model(60, 40, 2)
+    constraint, algo = adafw.L1Ball(2.0), algorithm(name, batch=7)
+    expected = after(solver.run, f, constraint, algo, [60])
+    s = fresh(f, constraint, algo)
+    for run in (solver.run, linear.run, solver.run, linear.run):
+        run(f, constraint, algo, s, 15)
+    assert np.abs(s.x - expected.x).max() <= 1e-9 * constraint.radius
+    assert same_counts(s, expected)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad"])
+def test_float32_data_stay_float32(kind, name):
+    f = linear_model(50, 30, 3, kind=kind, dtype=np.float32)
+    constraint, algo = adafw.L1Ball(2.0), algorithm(name, batch=9)
+    expected = after(solver.run, f, constraint, algo, [10])
+    got = after(fused.find(f, constraint, algo), f, constraint, algo, [10])
+    assert got.x.dtype == np.float32
+    assert np.abs(got.x - expected.x).max() <= 1e-4 * constraint.radius
+
+
+def test_a_source_of_the_users_is_called_once_an_iteration():
+    class Source:
+        def __init__(self):
+            self.rng, self.sizes = np.random.default_rng(3), []
+
+        def integers(self, low, high, size):
+            self.sizes.append(size)
+            return self.rng.integers(low, high, size)
+
+    f, constraint = linear_model(30, 20, 4), adafw.L1Ball(1.0)
+    algo = algorithm("AdaCSFW", batch=lambda t: t + 1)
+    source = Source()
+    got = after(linear.run, f, constraint, algo, [6], source)
+    assert source.sizes == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(got.x, after(linear.run, f, constraint, algo, [6], 3).x)
+
+
+@pytest.mark.parametrize("set_name", ["l1", "linf"])
+@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad"])
+def test_an_infinite_estimate_ends_the_run_as_it_does_the_generic_one(set_name, name):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20, 6)) * 1e200
+    f = adafw.LinearModel(A, A @ np.ones(6), adafw.losses.Squared())
+    constraint, algo = SETS[set_name](2.0), algorithm(name, batch=3)
+    states = [fresh(f, constraint, algo), fresh(f, constraint, algo)]
+    for run, s in zip((solver.run, linear.run), states, strict=True):
+        with pytest.raises(solver.Diverged), np.errstate(all="ignore"):
+            run(f, constraint, algo, s, 50)
+    generic, fast = states
+    assert same_counts(generic, fast)
+    assert fast.torn
+    assert np.isfinite(fast.x).all()
+    np.testing.assert_allclose(fast.x, generic.x, atol=1e-9)
+
+
+def test_an_estimate_of_zero_moves_nothing():
+    f = adafw.LinearModel(np.ones((4, 3)), np.zeros(4), adafw.losses.Squared())
+    for constraint in (adafw.L1Ball(1.0), adafw.LInfBall(1.0)):
+        for name in NAMES:
+            s = after(linear.run, f, constraint, algorithm(name), [5])
+            assert not s.x.any()
+            assert same_counts(s, after(solver.run, f, constraint, algorithm(name), [5]))
+
+
+def test_equal_entries_are_settled_by_the_lowest_index():
+    # Columns 1, 2 and 700 are equal, so their |g_j| tie in one block and across blocks.
+    rng = np.random.default_rng(1)
+    A = 0.1 * rng.standard_normal((30, 1000))
+    A[:, 2] = A[:, 700] = A[:, 1] = rng.standard_normal(30)
+    f = adafw.LinearModel(A, np.sign(A[:, 1]), adafw.losses.Logistic())
+    s = after(linear.run, f, adafw.L1Ball(1.0), adafw.CSFW(batch_size=30), [1])
+    np.testing.assert_array_equal(np.flatnonzero(s.x), [1])
+
+
+def test_the_support_forgets_what_has_become_negligible():
+    f = linear_model(60, 40, 5)
+    s = after(linear.run, f, adafw.L1Ball(1.0), adafw.CSFW(0.9, batch_size=60), [40])
+    sizes = np.abs(s.x[s.x != 0])
+    assert sizes.min() >= 1e-18
+    assert np.count_nonzero(s.x) < 30
+
+
+def test_minimize_agrees_on_every_path_it_is_asked_for():
+    f, constraint, algo = linear_model(80, 60, 6), adafw.L1Ball(5.0), algorithm("AdaCSFW", batch=8)
+    runs = {
+        path: adafw.minimize(f, constraint, algo, max_iterations=50, path=path)
+        for path in fused.PATHS
+    }
+    for r in runs.values():
+        np.testing.assert_allclose(r.trace["gap"], runs["generic"].trace["gap"], atol=1e-9)
+        assert list(r.trace["lmo_calls"]) == list(runs["generic"].trace["lmo_calls"])
+        assert r.status == "max_iterations"

@@ -1,0 +1,57 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from problems import linear_model
+
+import adafw
+from adafw import fused, gradients, metrics, steps
+
+F = linear_model(30, 20)
+BALL = adafw.L1Ball(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class MyBall(adafw.L1Ball):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("f", "constraint", "algorithm"),
+    [
+        (adafw.Counted(F), BALL, adafw.CSFW()),
+        (F, MyBall(1.0), adafw.CSFW()),
+        (F, adafw.Simplex(1.0), adafw.CSFW()),
+        (F, BALL, adafw.SFW()),
+        (F, BALL, adafw.AMSGrad(0.1)),
+        (F, BALL, adafw.AdaGrad(0.1)),
+        (
+            F,
+            BALL,
+            adafw.Algorithm(
+                gradients.CSFW(),
+                steps.AdaptiveStep(1.0, 5, 1.0, metrics.Clipped(metrics.AdaGrad(), 1, 2)),
+            ),
+        ),
+    ],
+)
+def test_what_no_kernel_knows_is_left_to_the_one_loop(f, constraint, algorithm):
+    assert fused.find(f, constraint, algorithm) is None
+    with pytest.raises(ValueError, match="there is no fused path for"):
+        fused.find(f, constraint, algorithm, "fused")
+
+
+def test_paths_are_named():
+    with pytest.raises(ValueError, match="path must be one of auto, generic, fused, lazy, got 'x'"):
+        adafw.minimize(F, BALL, adafw.CSFW(), path="x")
+    with pytest.raises(ValueError, match="there is no lazy path for SVRF"):
+        adafw.minimize(F, BALL, adafw.SVRF(), path="lazy")
+    assert fused.find(F, BALL, adafw.CSFW(), "generic") is None
+
+
+def test_deleting_the_fast_paths_changes_nothing_but_time(monkeypatch):
+    fast = adafw.minimize(F, BALL, adafw.AdaSVRF(1.0), max_iterations=40)
+    monkeypatch.setattr(fused, "find", lambda *_: None)
+    slow = adafw.minimize(F, BALL, adafw.AdaSVRF(1.0), max_iterations=40)
+    np.testing.assert_allclose(fast.x, slow.x, atol=1e-9)
+    np.testing.assert_allclose(fast.trace["value"], slow.trace["value"], atol=1e-9)
