@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+import adafw
 from adafw.cli import COMMANDS, main
 
 
@@ -52,6 +53,10 @@ def test_every_command_has_help(capsys, command):
     assert code == 0
     assert out.startswith(f"Usage: adafw {command}")
     assert command in run(capsys, "--help")[1]
+
+
+def test_version(capsys):
+    assert run(capsys, "--version")[1] == f"adafw {adafw.__version__}\n"
 
 
 def test_wrong_usage_ends_with_2(capsys):

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from adafw import __version__
+
 #: Command -> its line of help. To add one: this line, and `command` in adafw.commands.<name>.
 COMMANDS = {
     "reproduce": "Redo an experiment of the paper, or your own: figures, tables, a report.",
@@ -38,7 +40,7 @@ class Lazy(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.",
 )
-@click.version_option(package_name="adafw", message="adafw %(version)s")
+@click.version_option(__version__, message="adafw %(version)s")
 def group() -> None:
     """Projection-free optimisation with adaptive gradients."""
 

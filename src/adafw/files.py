@@ -1,8 +1,6 @@
 """Files that are there whole or not at all."""
 
 import os
-import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ def replacing(path: str | os.PathLike[str], folder: bool = False) -> Iterator[Pa
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
+    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
         if folder:
             partial.mkdir()
@@ -26,17 +24,26 @@ def replacing(path: str | os.PathLike[str], folder: bool = False) -> Iterator[Pa
             with open(file, "rb") as written:
                 os.fsync(written.fileno())
         if folder and target.is_dir():  # a full directory cannot be replaced in one go
-            shutil.rmtree(target)
+            _remove(target)
         os.replace(partial, target)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True) if folder else partial.unlink(missing_ok=True)
+        _remove(partial)
         raise
 
 
 def discard_partial(folder: Path) -> None:
     """Removes what a process that was killed while `replacing` has left in a folder."""
     for partial in folder.glob(".*.part"):
-        shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        from shutil import rmtree  # dear to import, and seldom needed
+
+        rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 from adafw import checks
@@ -116,4 +115,4 @@ def _rank(trial: Trial, measure: str) -> float:
 
 def power_of_ten(exponent: int) -> str:
     """10^(i/2) as the paper writes it: 10^-3/2."""
-    return f"10^{Fraction(exponent, 2)}"
+    return f"10^{exponent}/2" if exponent % 2 else f"10^{exponent // 2}"

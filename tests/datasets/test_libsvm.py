@@ -185,7 +185,9 @@ def test_ids_beyond_32_bits(tmp_path):
         (b"1 2:1 1:3\n", 1, 7, "ids must ascend", "'1:3'"),
         (b"1 qid:x 1:3\n", 1, 3, "qid:<digits>", "'qid:x'"),
         (b"1 1:3 qid:4\n", 1, 7, "a feature id (digits only)", "'qid:4'"),
-        (b"1 99999999999999999999:1\n", 1, 3, "below 1e18", "'99999999999999999999:1'"),
+        (b"1 99999999999999999999:1\n", 1, 3, "below 1e17", "'99999999999999999999:1'"),
+        (b"1 999999999999999999:1\n", 1, 3, "below 1e17", "'999999999999999999:1'"),
+        (b"1 qid:999999999999999999 1:3\n", 1, 3, "qid:<digits>", "'qid:999999999999999999'"),
     ],
 )
 def test_malformed_lines_say_where_and_what(tmp_path, text, line, column, wanted, got):

@@ -73,21 +73,38 @@ def test_download_with_checksum(empty_store, server):
     folder, address = server
     (folder / "file.txt").write_bytes(b"content")
     checksum = hashlib.sha256(b"content").hexdigest()
-    path = store.fetch("it", f"{address}/file.txt", ("local.txt",), checksum)
+    place = store.Place("it", ("local.txt",), "sample", f"{address}/file.txt", checksum)
+    path = place.fetch()
     assert path == empty_store / "local.txt"
     assert path.read_bytes() == b"content"
     (folder / "file.txt").unlink()  # it is not asked for again
-    assert store.fetch("it", f"{address}/file.txt", ("local.txt",), checksum) == path
+    assert place.fetch() == path
+    assert place.locate("auto") == ("original", path)
 
 
 def test_wrong_checksum_or_address_leaves_nothing(empty_store, server):
     folder, address = server
     (folder / "file.txt").write_bytes(b"other")
     with pytest.raises(datasets.DataMissing, match=r"failed .*hash"):
-        store.fetch("it", f"{address}/file.txt", ("local.txt",), "0" * 64)
+        store.Place("it", ("local.txt",), "sample", f"{address}/file.txt", "0" * 64).fetch()
     with pytest.raises(datasets.DataMissing, match="404"):
-        store.fetch("it", f"{address}/missing.txt", ("local.txt",), None)
+        store.Place("it", ("local.txt",), "sample", f"{address}/missing.txt").fetch()
     assert list(empty_store.iterdir()) == []
+
+
+def test_sources_are_tried_in_their_order(empty_store):
+    place = store.Place("it", ("whole",), "sample", "http://127.0.0.1:9/none")
+    assert place.locate("any") == ("stand-in", store.Path())
+    with pytest.raises(datasets.DataMissing, match="the sample of it was not found"):
+        place.locate("sample")
+    (empty_store / "sample").touch()
+    assert place.locate("auto") == ("sample", empty_store / "sample")
+    with pytest.raises(datasets.DataMissing, match="it was not found"):
+        place.locate("original")
+    (empty_store / "whole").touch()
+    assert place.locate("auto") == ("original", empty_store / "whole")
+    assert place.locate("sample") == ("sample", empty_store / "sample")
+    assert place.locate("stand-in")[0] == "stand-in"
 
 
 def test_unknown_source():

@@ -83,7 +83,7 @@ def test_figure_shows_settings_and_six_panels(finished):
     assert "η = 10^-1/2, K = 2" in shown
     axes = [axis for part in figure.subfigs for axis in part.axes]
     labels = [axis.get_xlabel() for axis in axes]
-    assert labels == ["CPU time (s)", "epochs", "LMO calls (dashed: projections)"] * 2
+    assert labels == ["CPU time (s)", "epochs", "LMO calls (broken lines: projections)"] * 2
     for axis in axes:
         assert len(axis.lines) == len(outcome.lines)
 

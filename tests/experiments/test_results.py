@@ -62,6 +62,7 @@ def test_divergence_counts_as_infinite():
     assert line(a, status="diverged").final("gap").tolist() == [np.inf]
     assert line(a, status="diverged").final("cpu_seconds").tolist() == [1]
     assert results.quartiles(np.array([1.0, np.inf, np.inf]))["median"] == np.inf
+    assert results.quartiles(np.array([1.0, 2.0]))["median"] == 1.5
 
 
 def test_reference_is_the_best_lower_bound():

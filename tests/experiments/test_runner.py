@@ -155,6 +155,28 @@ def test_a_killed_run_goes_on(toml, finished, tmp_path):
     assert not list(Path(tmp_path).rglob("*.part"))
 
 
+def test_an_interrupted_run_says_so_and_ends_with_130(toml, tmp_path):
+    long = tmp_path / "long.toml"
+    long.write_text(toml.read_text().replace("max_iterations = 60", "max_iterations = 5000"))
+    command = [sys.executable, "-m", "adafw", "reproduce", str(long), "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # A background shell may have taught us to ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    deadline = time.monotonic() + 100
+    while not list(tmp_path.glob("long/work/run*.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in err
+    assert "Traceback" not in err
+    work = tmp_path / "long" / "work"
+    assert list(work.glob("*.state.npz"))  # the run under way has saved itself
+    assert not (tmp_path / "long" / "trace.csv").exists()
+
+
 def test_a_change_of_settings_runs_again(toml, tmp_path):
     first = jobs(toml, tmp_path)
     other = tmp_path / "small.toml"

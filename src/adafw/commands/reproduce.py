@@ -31,10 +31,14 @@ def command(
 
     chosen = names() if experiment == "all" else [experiment]
     for name in chosen:
-        with Display() as bar:
-            outcome = reproduce(
-                name, out, quick=quick, seeds=_seeds(seeds), workers=jobs, fresh=fresh, bar=bar
-            )
+        try:
+            with Display() as bar:
+                outcome = reproduce(
+                    name, out, quick=quick, seeds=_seeds(seeds), workers=jobs, fresh=fresh, bar=bar
+                )
+        except KeyboardInterrupt:
+            click.echo("Stopped; the same command goes on from here.", err=True)
+            raise
         folder = out / outcome.spec.name
         for about in outcome.data.values():
             click.echo(f"{'Stand-in data' if about['is_stand_in'] else 'Data'}: {about['label']}")

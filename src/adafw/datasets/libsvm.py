@@ -237,8 +237,8 @@ _WANTED = (
     "':' after the feature id",
     "a feature id above the one before it (ids must ascend)",
     "a feature id >= {lowest} (give zero_based=True if ids count from 0)",
-    "a query id as qid:<digits>",
-    "a feature id below 1e18",
+    "a query id as qid:<digits>, below 1e17",
+    "a feature id below 1e17",
 )
 
 _NUMBER = re.compile(
@@ -278,9 +278,8 @@ def _token(text: NDArray[np.uint8], position: int) -> bytes:
 def _malformed(
     text: NDArray[np.uint8], position: int, wanted: str, path: str, first_line: int
 ) -> ValueError:
-    before = text[:position]
-    line = first_line + int(np.count_nonzero(before == 10))
-    newlines = np.flatnonzero(before == 10)
+    newlines = np.flatnonzero(text[:position] == 10)
+    line = first_line + newlines.size
     column = position - (int(newlines[-1]) + 1 if newlines.size else 0) + 1
     token = _token(text, position)[:40].decode("utf-8", "replace")
     got = repr(token) if token else "the end of the line"

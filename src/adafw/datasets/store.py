@@ -1,8 +1,9 @@
 """The data directory: where files are looked for, and how they get there."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 #: "auto" takes the original or a sample of it, "any" the stand-in too where both are missing.
 Source = Literal["auto", "any", "original", "sample", "stand-in"]
@@ -28,19 +29,49 @@ def find(*names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def fetch(what: str, url: str, names: tuple[str, ...], checksum: str | None) -> Path:
-    """Downloads a file into the data directory under the first name, or raises `DataMissing`.
+@dataclass(frozen=True)
+class Place:
+    """Where a data set is to be had: names of its file and of a sample of it, and its address.
 
-    `checksum` is a SHA-256 or None. Nothing stays behind if the transfer breaks or it differs.
+    `checksum` is the SHA-256 of what the address gives, None if none is published.
     """
-    import pooch
 
-    known = None if checksum is None else f"sha256:{checksum}"
-    try:
-        return Path(pooch.retrieve(url, known, fname=names[0], path=data_directory()))
-    except (OSError, ValueError) as error:  # no network, no permission; another checksum
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
-        raise missing(what, names, url, reason) from None
+    what: str
+    files: tuple[str, ...]
+    sample: str
+    url: str
+    checksum: str | None = None
+
+    def locate(self, source: Source) -> tuple[str, Path]:
+        """("original", file), ("sample", file) or ("stand-in", nothing), or `DataMissing`."""
+        if source not in get_args(Source):
+            allowed = ", ".join(get_args(Source))
+            raise ValueError(f"source must be one of {allowed}, got {source!r}.")
+        if source == "stand-in":
+            return "stand-in", Path()
+        for kind, names in (("original", self.files), ("sample", (self.sample,))):
+            path = find(*names)
+            if path is not None and source in ("auto", "any", kind):
+                return kind, path
+        if source == "sample":
+            raise missing(f"the sample of {self.what}", (self.sample,))
+        try:
+            return "original", self.fetch()
+        except DataMissing:
+            if source == "any":
+                return "stand-in", Path()
+            raise
+
+    def fetch(self) -> Path:
+        """Downloads the file into the data directory; a transfer that fails leaves nothing."""
+        import pooch
+
+        known = None if self.checksum is None else f"sha256:{self.checksum}"
+        try:
+            return Path(pooch.retrieve(self.url, known, self.files[0], data_directory()))
+        except (OSError, ValueError) as error:  # no network, no permission; another checksum
+            reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+            raise missing(self.what, (*self.files, self.sample), self.url, reason) from None
 
 
 def missing(what: str, names: tuple[str, ...], url: str = "", reason: str = "") -> DataMissing:
@@ -50,9 +81,3 @@ def missing(what: str, names: tuple[str, ...], url: str = "", reason: str = "") 
         text += f", and fetching it from {url} failed ({reason})"
     get = f"put {names[0]} there" + (f" (from {url})" if url else "")
     return DataMissing(f"{text}; {get}, or set ADAFW_DATA to the directory that has it.")
-
-
-def check_source(source: Any) -> None:
-    """Refuses an unknown source."""
-    if source not in get_args(Source):
-        raise ValueError(f"source must be one of {', '.join(get_args(Source))}, got {source!r}.")

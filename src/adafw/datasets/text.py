@@ -12,9 +12,12 @@ from adafw.datasets.dataset import Dataset
 from adafw.datasets.libsvm import read_libsvm
 from adafw.datasets.synthetic import text_like
 
-_RCV1_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_train.binary.bz2"
-_RCV1_FILES = ("rcv1_train.binary.bz2", "rcv1_train.binary")
-_RCV1_SAMPLE = "rcv1_v2_binary.npz"
+_RCV1 = store.Place(
+    what="RCV1",
+    files=("rcv1_train.binary.bz2", "rcv1_train.binary"),
+    sample="rcv1_v2_binary.npz",
+    url="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_train.binary.bz2",
+)
 _RCV1_SHAPE = (20_242, 47_236)
 _RCV1_ENTRIES = 1_498_952  # no checksum is published; rows, columns and entries are checked
 
@@ -26,21 +29,12 @@ def rcv1(source: store.Source = "auto") -> Dataset:
     rcv1_v2_binary.npz (as many other documents of RCV1-v2); then LIBSVM's file is downloaded.
     Lewis et al. 2004.
     """
-    store.check_source(source)
-    if source == "stand-in":
-        return _rcv1_stand_in()
-    path, sample = store.find(*_RCV1_FILES), store.find(_RCV1_SAMPLE)
-    if path is None and sample is not None and source != "original":
-        return _rcv1_sample(sample)
-    if path is None:
-        try:
-            if source == "sample":
-                raise store.missing("the RCV1-v2 sample", (_RCV1_SAMPLE,))
-            path = store.fetch("RCV1", _RCV1_URL, _RCV1_FILES, None)
-        except store.DataMissing:
-            if source == "any":
-                return _rcv1_stand_in()
-            raise
+    kind, path = _RCV1.locate(source)
+    if kind == "stand-in":
+        A, y = text_like(*_RCV1_SHAPE, nonzeros=75, seed=0)
+        return Dataset(A, y, "RCV1", "generated data of its shape", is_stand_in=True)
+    if kind == "sample":
+        return _rcv1_sample(path)
     A, y = read_libsvm(path, n_features=_RCV1_SHAPE[1], zero_based=False)
     if A.shape != _RCV1_SHAPE or A.nnz != _RCV1_ENTRIES:
         raise ValueError(
@@ -58,11 +52,6 @@ def _rcv1_sample(path: Path) -> Dataset:
     m = _RCV1_SHAPE[0]
     description = "20 242 other documents of RCV1-v2 than LIBSVM's file has"
     return Dataset(A[:m], y[:m], "RCV1", description, is_stand_in=True)
-
-
-def _rcv1_stand_in() -> Dataset:
-    A, y = text_like(*_RCV1_SHAPE, nonzeros=75, seed=0)
-    return Dataset(A, y, "RCV1", "generated data of its shape", is_stand_in=True)
 
 
 @dataclass(frozen=True, eq=False)

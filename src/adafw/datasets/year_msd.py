@@ -11,10 +11,13 @@ from adafw.datasets import store
 from adafw.datasets.dataset import Dataset
 from adafw.datasets.synthetic import correlated_regression
 
-_URL = "https://archive.ics.uci.edu/static/public/203/yearpredictionmsd.zip"
-_SHA256 = "06f801af323bb7798e800583acce4ea1ed2697ac12c23f4424aea0a7a3d09e11"
-_FILES = ("YearPredictionMSD.txt.zip", "YearPredictionMSD.txt")
-_SAMPLE = "yearprediction_msd_partial.npz"
+_YEAR = store.Place(
+    what="YearPredictionMSD",
+    files=("YearPredictionMSD.txt.zip", "YearPredictionMSD.txt"),
+    sample="yearprediction_msd_partial.npz",
+    url="https://archive.ics.uci.edu/static/public/203/yearpredictionmsd.zip",
+    checksum="06f801af323bb7798e800583acce4ea1ed2697ac12c23f4424aea0a7a3d09e11",
+)
 _ALL, _TRAIN, _FEATURES = 515_345, 463_715, 90
 
 
@@ -26,44 +29,28 @@ def year_prediction(source: store.Source = "auto", standardise: bool = True) -> 
     file is downloaded, with a checksum. With `standardise`, columns have mean 0 and variance 1 and
     years mean 0, so that no intercept is missed; the paper does not say what it did.
     """
-    store.check_source(source)
-    X, years, description = _load(source)
+    kind, path = _YEAR.locate(source)
+    if kind == "stand-in":
+        X, years = correlated_regression(_TRAIN, _FEATURES, seed=0)
+        description = "generated data of its shape"
+    elif kind == "sample":
+        X, years = _read_sample(path)
+        description = f"{len(years)} songs, 12 timbre means and their 78 products"
+    else:
+        table = _read_table(path)
+        X, years = table[:_TRAIN, 1:], table[:_TRAIN, 0]
+        description = "UCI's file, the first 463 715 songs"
     if standardise:
         X, years = standardised(X), years - years.mean()
         description += ", standardised"
-    stand_in = len(years) != _TRAIN or source == "stand-in" or "generated" in description
-    return Dataset(X, years, "YearPredictionMSD", description, is_stand_in=stand_in)
+    return Dataset(X, years, "YearPredictionMSD", description, is_stand_in=kind != "original")
 
 
-def _load(source: store.Source) -> tuple[NDArray[Any], NDArray[Any], str]:
-    if source == "stand-in":
-        return _stand_in()
-    path, sample = store.find(*_FILES), store.find(_SAMPLE)
-    if path is None and sample is not None and source != "original":
-        return _sample(sample)
-    if path is None:
-        try:
-            if source == "sample":
-                raise store.missing("the YearPredictionMSD sample", (_SAMPLE,))
-            path = store.fetch("YearPredictionMSD", _URL, _FILES, _SHA256)
-        except store.DataMissing:
-            if source == "any":
-                return _stand_in()
-            raise
-    table = _read_table(path)
-    return table[:_TRAIN, 1:], table[:_TRAIN, 0], "UCI's file, the first 463 715 songs"
-
-
-def _stand_in() -> tuple[NDArray[Any], NDArray[Any], str]:
-    return *correlated_regression(_TRAIN, _FEATURES, seed=0), "generated data of its shape"
-
-
-def _sample(path: Path) -> tuple[NDArray[Any], NDArray[Any], str]:
+def _read_sample(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     with np.load(path) as file:
         means, years = file["X12"].astype(np.float64), file["year12"].astype(np.float64)
     i, j = np.triu_indices(means.shape[1])
-    X = np.hstack([means, means[:, i] * means[:, j]])
-    return X, years, f"{len(years)} songs, 12 timbre means and their 78 products"
+    return np.hstack([means, means[:, i] * means[:, j]]), years
 
 
 def _read_table(path: Path) -> NDArray[np.float64]:

@@ -85,7 +85,9 @@ def _claim_free(column: str, word: str) -> Callable[[Outcome, Problem], Claim]:
             return Claim(problem.name, statement, "section 4.1", UNTESTED, "")
         verdict, mine, rival = _against(ours, others, column)
         shift = outcome.reference(problem) if column == "value" else 0.0
-        evidence = f"{_numbers(mine, column, shift)} against {_numbers(rival, column, shift)}"
+        what = "final gap" if column == "gap" else "objective above the lower bound"
+        numbers = f"{_numbers(mine, column, shift)} against {_numbers(rival, column, shift)}"
+        evidence = f"{what} {numbers}"
         if column == "gap":
             evidence += f"; {_faster(mine, rival)}"
         return Claim(problem.name, statement, "section 4.1", verdict, evidence)

@@ -11,13 +11,13 @@ from adafw.files import replacing
 _COLUMNS = (
     ("cpu_seconds", "CPU time (s)"),
     ("epoch", "epochs"),
-    ("lmo_calls", "LMO calls (dashed: projections)"),
+    ("lmo_calls", "LMO calls (broken lines: projections)"),
 )
 
 #: Colours that colour-blind readers tell apart (after Wong 2011), by family of methods.
 _FRANK_WOLFE = ("#8c8c8c", "#56b4e9", "#0072b2", "#009e73", "#6a51a3", "#4d4d4d")
 _ADAPTIVE = ("#d55e00", "#e69f00", "#c43c6e", "#f0a30a", "#8b2500", "#e377c2", "#b15928")
-_PROJECTED = ("#000000", "#cc79a7", "#117733", "#882255")
+_PROJECTED = ("#000000", "#cc79a7", "#117733", "#882255", "#7a9a01", "#aa4499")
 _OTHER = ("#117733", "#4d4d4d", "#332288")
 
 
@@ -82,7 +82,7 @@ def _handle(line: Line, style: dict[str, Any]) -> Any:
 
 
 def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:
-    """Colour by family and place in it; thick for the paper's method, dashed for projections."""
+    """Colour by family and place in it; thick for the paper's method, broken for projections."""
     palettes = {
         "frank-wolfe": _FRANK_WOLFE, "adaptive": _ADAPTIVE, "projected": _PROJECTED,
         "other": _OTHER,
@@ -95,10 +95,17 @@ def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:
         palette = palettes[line.family]
         styles[line.label] = {
             "color": palette[number % len(palette)],
-            "linestyle": {"projected": "--", "other": ":"}.get(line.family, "-"),
+            "linestyle": _dashes(line),
             "linewidth": 2.4 if line.family == "adaptive" and number == 0 else 1.4,
         }
     return styles
+
+
+def _dashes(line: Line) -> str:
+    """Solid without projections, dashed with, dash-dotted if gradients are more than minibatch."""
+    if line.family == "projected":
+        return "--" if line.minibatch else "-."
+    return ":" if line.family == "other" else "-"
 
 
 def _settings(spec: Spec) -> str:

@@ -93,7 +93,9 @@ def _claims_table(claims: list[Claim], several: bool) -> str:
     for claim in claims:
         badge = f'<span class="verdict {claim.verdict.split()[0]}">{escape(claim.verdict)}</span>'
         problem = [escape(claim.problem)] if several else []
-        rest = (escape(claim.statement), escape(claim.source), escape(claim.evidence))
+        # Browsers break lines at hyphens, in the middle of 1e-05 too.
+        evidence = re.sub(r"(?<=\de)-(?=\d)", "\u2011", escape(claim.evidence))
+        rest = (escape(claim.statement), escape(claim.source), evidence)
         rows.append([badge, *problem, *rest])
     legend = (
         '<p class="quiet">A comparison holds if it does for the medians over seeds and the '
@@ -129,13 +131,13 @@ def _final_table(outcome: Outcome, problem: Problem) -> str:
 
 def _settings_table(outcome: Outcome, problem: Problem) -> str:
     about = outcome.data[problem.name]
-    text = (
-        f"{about['label']} ({about['description']}); {problem.loss} loss; {problem.constraint()!r}"
-    )
-    rows = [
-        [escape(line.label), escape(line.spec.setting), escape(line.spec.note)]
-        for line in outcome.of(problem)
-    ]
+    what = about["label"] if about["is_stand_in"] else f"{about['label']}, {about['description']}"
+    text = f"{what}; {problem.loss} loss; {problem.constraint()!r}"
+    rows = []
+    for line in outcome.of(problem):
+        algorithm = line.spec.build()
+        parts = f"<br><small>{escape(f'{algorithm.gradient}, {algorithm.step}')}</small>"
+        rows.append([escape(line.label), escape(line.spec.setting) + parts, escape(line.spec.note)])
     return f"<p>{escape(text)}</p>" + _table(["Algorithm", "Settings", "Chosen by"], rows)
 
 

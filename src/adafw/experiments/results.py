@@ -177,9 +177,10 @@ def write_traces(outcome: Outcome, path: Path) -> None:
 
 
 def quartiles(values: Column) -> dict[str, float]:
-    """Median and quartiles; quartiles of infinite values are infinite, not NaN."""
-    with np.errstate(invalid="ignore"):
-        lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75], method="nearest")
+    """Median and quartiles over seeds."""
+    # Between infinite values (diverged runs) there is nothing to interpolate.
+    method: Any = "linear" if np.isfinite(values).all() else "nearest"
+    lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75], method=method)
     return {"median": float(middle), "lower": float(lower), "upper": float(upper)}
 
 

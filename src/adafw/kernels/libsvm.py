@@ -10,7 +10,7 @@ from numba import njit
 FINE, WANT_ID, WANT_COLON, WANT_HIGHER_ID, WANT_LOWEST_ID, WANT_QUERY, WIDE = range(7)
 
 _NEWLINE, _HASH, _PLUS, _MINUS, _DOT, _COLON = 10, 35, 43, 45, 46, 58
-_WIDEST = 10**18  # an id above this would overflow 64 bits with its next digit
+_WIDEST = 10**17  # an integer below this takes another digit within 64 bits
 
 #: Powers of ten that a double holds exactly (Clinger 1990).
 _EXACT = np.array([10.0**q for q in range(23)])
@@ -71,7 +71,8 @@ def parse(
         i = _skip_blanks(text, after, stop)
         if i + 3 < stop and text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100:  # qid
             q, after = _integer(text, i + 4, stop)
-            if text[i + 3] != _COLON or after == i + 4 or not _ends(text, after, stop):
+            whole = after > i + 4 and q < _WIDEST and _ends(text, after, stop)
+            if text[i + 3] != _COLON or not whole:
                 return row, slot, least, largest, left, WANT_QUERY, i
             if query.size:
                 query[row] = q
@@ -200,7 +201,7 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
 
 @njit(cache=True, nogil=True)
 def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
-    """Digits as an integer, at most about 1e19, and where they end."""
+    """Digits as an integer, which stops growing above 1e17, and where they end."""
     n = 0
     while i < stop and 48 <= text[i] <= 57:
         if n < _WIDEST:
