@@ -39,7 +39,7 @@ from adafw.solver import State
 __version__ = "0.1.0"
 
 #: Parts that are imported when first asked for: they need more than the core does.
-_LATER = ("datasets",)
+_LATER = ("datasets", "torch")
 
 
 def __getattr__(name: str) -> Any:
