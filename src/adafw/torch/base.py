@@ -1,16 +1,21 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
+import math
 from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from adafw import checks
 from adafw.arrays import all_finite
-from adafw.constraints import Constraint
+from adafw.constraints import Constraint, LInfBall
 from adafw.torch import sharded
 from adafw.torch.feasible import check_start, name_of
 from adafw.torch.updates import Update
@@ -30,6 +35,8 @@ class ConstrainedOptimizer(Optimizer):
     #: Names of the state tensors, shaped as the parameter and at least float32.
     buffers: ClassVar[tuple[str, ...]] = ()
     update: ClassVar[Update]
+    #: Name of the compiled update in `adafw.torch.kernels`, if there is one.
+    kernel: ClassVar[str | None] = None
     #: Sets that sharded parameters may have.
     sharded_sets: ClassVar[tuple[type, ...]] = sharded.EXACT
 
@@ -88,8 +95,7 @@ class ConstrainedOptimizer(Optimizer):
     @torch.no_grad()
     def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
         """Checks everything, then moves; so an error leaves parameters and state as they were."""
-        whole: list[Work] = []
-        parts: list[Work] = []
+        work: list[Work] = []
         for group in self.param_groups:
             options = {**group, "lr": self.check_lr(group)}
             for i, p in enumerate(group["params"]):
@@ -97,17 +103,21 @@ class ConstrainedOptimizer(Optimizer):
                 if g is None or p.numel() == 0:
                     continue
                 check_gradient(g, group, i)
-                self._prepare(p, group, i)
+                if p not in self.state:
+                    self._prepare(p, group, i)
                 if options["lr"] > 0:
-                    (parts if sharded.is_sharded(p) else whole).append((p, g, options))
-        for p, g, options in whole:
-            self._move(p, g, options)
-        self._move_parts(parts)
+                    work.append((p, g, options))
+        for p, g, options in work:
+            if not sharded.is_sharded(p):
+                self._move(p, g, options)
+        self._move_parts([item for item in work if sharded.is_sharded(item[0])])
 
     def _move(self, p: Tensor, g: Tensor, options: dict[str, Any]) -> None:
-        state, dtype = self.state[p], state_dtype(p)
-        x, g = p.to(dtype), g.to(dtype)
-        self.update(x, g, state, options)
+        state, x = self.state[p], p
+        if p.dtype in _LOW:
+            x, g = p.float(), g.float()
+        update = fast_update(self.kernel, x, g, options) or self.update
+        update(x, g, state, options)
         if x is not p:
             p.copy_(x)
         state["step"] += 1
@@ -138,11 +148,9 @@ class ConstrainedOptimizer(Optimizer):
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int) -> None:
         """Makes the state of a parameter met for the first time (even at lr = 0: torch's
         distributed checkpoints rely on that)."""
-        state = self.state[p]
-        if state:
-            return
         check_start(p, group, i)
-        state["step"] = torch.zeros((), dtype=torch.float32)
+        state = self.state[p]
+        state["step"] = 0
         for name in self.buffers_of(group):
             state[name] = torch.zeros_like(p, dtype=state_dtype(p))
 
@@ -178,7 +186,7 @@ class ConstrainedOptimizer(Optimizer):
         for i, p in zip(ids, params, strict=True):
             for key, value in state_dict["state"].get(i, {}).items():
                 if isinstance(value, Tensor):
-                    self.state[p][key] = _loaded(key, value, p)
+                    self.state[p][key] = _loaded(value, p)
 
 
 _NO_DECAY = (
@@ -187,9 +195,35 @@ _NO_DECAY = (
 )
 
 
+_LOW = (torch.float16, torch.bfloat16)
+
+
 def state_dtype(p: Tensor) -> torch.dtype:
     """The dtype to compute in: the parameter's own, but float32 at least."""
     return torch.promote_types(p.dtype, torch.float32)
+
+
+def fast_update(
+    kernel: str | None, x: Tensor, g: Tensor, options: dict[str, Any]
+) -> Callable[..., None] | None:
+    """The compiled update for a tensor, or None where only plain torch will do."""
+    plain = (
+        kernel is not None
+        and options["fused"] is not False
+        and type(options["constraint"]) is LInfBall
+        and options.get("rescale") is None
+        and type(x) in (Tensor, Parameter)
+        and x.device.type == "cpu"
+        and x.is_contiguous()
+        and g.is_contiguous()
+    )
+    return getattr(_kernels(), kernel, None) if plain and kernel else None
+
+
+@cache
+def _kernels() -> Any:
+    """The module of compiled updates, None without numba; imported when first needed."""
+    return import_module("adafw.torch.kernels") if find_spec("numba") else None
 
 
 def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
@@ -203,7 +237,9 @@ def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
             f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
             "step moves every entry; construct the layer with sparse=False."
         )
-    if g.device.type == "cpu" and not sharded.is_sharded(g) and not all_finite(g):
+    if g.device.type != "cpu" or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+        return
+    if not all_finite(g):  # the sum of finite numbers may overflow
         raise ValueError(
             f"the gradient of {name_of(group, i)} must be finite, got NaN or infinity; no "
             "parameter was moved."
@@ -214,7 +250,5 @@ def _described(constraint: Constraint | None) -> Any:
     return None if constraint is None else constraint.describe()
 
 
-def _loaded(key: str, value: Tensor, p: Tensor) -> Tensor:
-    if key == "step":
-        return value.clone()
+def _loaded(value: Tensor, p: Tensor) -> Tensor:
     return value.to(device=p.device, dtype=state_dtype(p), copy=True)

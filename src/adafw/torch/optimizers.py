@@ -28,6 +28,7 @@ class SFW(ConstrainedOptimizer):
 
     buffers = ("momentum",)
     update = Update(updates.sfw_momentum, updates.frank_wolfe)
+    kernel = "sfw"
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class AdaSFW(ConstrainedOptimizer):
 
     buffers = ("sum_squares",)
     update = Update(updates.adagrad_metric, updates.adaptive)
+    kernel = "adasfw"
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class AdamSFW(ConstrainedOptimizer):
 
     buffers = ("momentum", "mean_squares", "max_squares")
     update = Update(updates.amsgrad_metric, updates.adaptive)
+    kernel = "adamsfw"
 
     def __init__(
         self,

@@ -240,6 +240,6 @@ def _gather(vector: Tensor, group: Any) -> Tensor:
         return vector[None]
     import torch.distributed as dist
 
-    rows = vector.new_empty(dist.get_world_size(group), vector.numel())
-    dist.all_gather_into_tensor(rows, vector, group=group)
-    return rows
+    rows = [torch.empty_like(vector) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(rows, vector, group=group)
+    return torch.stack(rows)

@@ -74,7 +74,7 @@ def frank_wolfe(
     if constraint is None:
         x.add_(m, alpha=-options["lr"])
         return
-    d = direction(constraint, m, x)
+    d = direction(constraint, m, x, out=torch.empty_like(m))
     # Every point minimises <0, v>: where m is 0 everywhere there is nothing to move for.
     x.addcmul_(d, step_size(m, d, constraint, options) * m.any(), value=-1)
 
@@ -103,10 +103,11 @@ def adaptive(
     if constraint is None:
         x.addcdiv_(m, h, value=-eta)
         return
-    grad_q = m.clone()
+    grad_q, hd = m.clone(), torch.empty_like(m)  # memory is taken once: fresh pages are dear
+    d = torch.empty_like(m)
     for k in range(inner_steps):
-        d = direction(constraint, grad_q, x)
-        hd = h * d
+        direction(constraint, grad_q, x, out=d)
+        torch.mul(h, d, out=hd)
         gamma = short_step(dot(grad_q, d), dot(hd, d), eta, options["max_step"])
         if k + 1 < inner_steps:
             grad_q.addcmul_(hd, gamma / eta, value=-1)
@@ -132,8 +133,9 @@ def projected(
         x.copy_(constraint.project(x - eta * m / h, h))
 
 
-def direction(constraint: Constraint, g: Tensor, y: Tensor) -> Tensor:
-    """d = y - lmo(g)."""
+def direction(constraint: Constraint, g: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    """d = y - lmo(g), written to `out`."""
     if type(constraint) is LInfBall:
-        return torch.add(y, g.sign(), alpha=constraint.radius)
-    return y - matrices.lmo(constraint, g)
+        torch.sign(g, out=out)
+        return torch.add(y, out, alpha=constraint.radius, out=out)
+    return torch.sub(y, matrices.lmo(constraint, g), out=out)
