@@ -52,7 +52,7 @@ class UserSet(Constraint):
         if callable(self._start):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)
-        point[...] = self._start
+        point[...] = arrays.Constant(self._start, "start").like(point)
         return point
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
