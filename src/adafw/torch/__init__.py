@@ -2,6 +2,7 @@
 
 from adafw.torch.feasible import make_feasible
 from adafw.torch.layers import Rule, constrain
+from adafw.torch.matrices import NewtonSchulzBall, PowerNuclearBall
 from adafw.torch.measures import gap
 from adafw.torch.optimizers import SFW, AdaGrad, AdamSFW, AdaSFW, AMSGrad
 from adafw.torch.variance_reduction import ORGFW, SPIDERFW, SVRF
@@ -15,6 +16,8 @@ __all__ = [
     "AdaGrad",
     "AdaSFW",
     "AdamSFW",
+    "NewtonSchulzBall",
+    "PowerNuclearBall",
     "Rule",
     "constrain",
     "gap",

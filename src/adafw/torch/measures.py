@@ -57,9 +57,7 @@ def gap(
         raise ValueError("loader must go through the data once, got no batch.")
     value = 0.0
     for (p, constraint, _), sums in zip(held, total, strict=True):
-        g = sums / count
-        d = p.detach().double() - matrices.lmo(constraint, g)
-        value += float((g * d).sum())
+        value += matrices.gap(constraint, p.detach().double(), sums / count)
     return value
 
 
