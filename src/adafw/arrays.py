@@ -149,7 +149,10 @@ def argsort_descending(x: Array) -> Array:
 def basis(like: Array, index: Any, value: Any) -> Array:
     """Zeros shaped as `like`, with `value` at the flat position `index`."""
     flat = namespace(like).zeros_like(like.reshape(-1))
-    flat[index] = value
+    if is_tensor(index):  # indexing would make the host wait for an accelerator; this does not
+        flat.scatter_(0, index.reshape(1), value * flat.new_ones(1))
+    else:
+        flat[index] = value
     return flat.reshape(like.shape)
 
 

@@ -29,7 +29,7 @@ class L1Ball(Constraint):
         g = finite(g, "g")
         xp = namespace(g)
         i = xp.argmax(xp.abs(g))
-        return arrays.basis(g, i, self.radius * xp.sign(-g.reshape(-1)[i]))
+        return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)

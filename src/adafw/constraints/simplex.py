@@ -63,7 +63,7 @@ class UnitSimplex(Constraint):
         g = finite(g, "g")
         xp = namespace(g)
         i = xp.argmin(g)
-        gain = g.reshape(-1)[i] < 0
+        gain = xp.take(g, i) < 0
         return arrays.basis(g, i, self.radius * gain)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:

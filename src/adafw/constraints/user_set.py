@@ -68,7 +68,7 @@ class UserSet(Constraint):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)
         check_shape(point, self.shape, "UserSet")
-        point[...] = self._start
+        point[...] = arrays.Constant(self._start, "start").like(point)
         return point
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

@@ -1,0 +1,254 @@
+"""What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from adafw import checks
+from adafw.arrays import all_finite
+from adafw.constraints import Constraint, LInfBall
+from adafw.torch import sharded
+from adafw.torch.feasible import check_start, name_of
+from adafw.torch.updates import Update
+
+Closure = Callable[[], Any]
+Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
+
+
+class ConstrainedOptimizer(Optimizer):
+    """A torch optimizer whose parameter groups carry a set: {"params": [...], "constraint": C}.
+
+    The set acts on each parameter tensor by itself, sets of matrices on its (out, rest) form;
+    None leaves a group unconstrained. A subclass names its buffers and its update, and checks
+    its options.
+    """
+
+    #: Names of the state tensors, shaped as the parameter and at least float32.
+    buffers: ClassVar[tuple[str, ...]] = ()
+    update: ClassVar[Update]
+    #: Name of the compiled update in `adafw.torch.kernels`, if there is one.
+    kernel: ClassVar[str | None] = None
+    #: Sets that sharded parameters may have.
+    sharded_sets: ClassVar[tuple[type, ...]] = sharded.EXACT
+
+    def __init__(
+        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None
+    ) -> None:
+        if weight_decay != 0:
+            raise ValueError(_NO_DECAY.format(weight_decay))
+        super().__init__(params, {"constraint": None, "fused": fused, **defaults})
+
+    def check_options(self, group: dict[str, Any]) -> None:
+        """Refuses options out of range when a group is added."""
+        self.check_lr(group)
+
+    def check_lr(self, group: dict[str, Any]) -> float:
+        """The learning rate, checked before each step since schedulers change it."""
+        return checks.real(float(group["lr"]), "lr", 0)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group, checked; the caller's dict is left as it is."""
+        group = dict(param_group)
+        super().add_param_group(group)
+        try:
+            self._check_group(group)
+        except BaseException:
+            self.param_groups.pop()
+            raise
+
+    def _check_group(self, group: dict[str, Any]) -> None:
+        if group.get("weight_decay", 0) != 0:
+            raise ValueError(_NO_DECAY.format(group["weight_decay"]))
+        constraint = group["constraint"]
+        if constraint is not None and not isinstance(constraint, Constraint):
+            raise TypeError(
+                f"constraint must be a set such as adafw.LInfBall(1.0), or None, got "
+                f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
+            )
+        self.check_options(group)
+        for i, p in enumerate(group["params"]):
+            if not p.is_floating_point():
+                raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
+            if constraint is not None:
+                sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
+            if p.requires_grad:
+                check_start(p, group, i)
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """One step on every parameter that has a gradient; returns what `closure` returns."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._step({p: p.grad for group in self.param_groups for p in group["params"]})
+        return loss
+
+    @torch.no_grad()
+    def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
+        """Checks everything, then moves; so an error leaves parameters and state as they were."""
+        work: list[Work] = []
+        for group in self.param_groups:
+            options = {**group, "lr": self.check_lr(group)}
+            for i, p in enumerate(group["params"]):
+                g = gradients[p]
+                if g is None or p.numel() == 0:
+                    continue
+                check_gradient(g, group, i)
+                if p not in self.state:
+                    self._prepare(p, group, i)
+                if options["lr"] > 0:
+                    work.append((p, g, options))
+        for p, g, options in work:
+            if not sharded.is_sharded(p):
+                self._move(p, g, options)
+        self._move_parts([item for item in work if sharded.is_sharded(item[0])])
+
+    def _move(self, p: Tensor, g: Tensor, options: dict[str, Any]) -> None:
+        state, x = self.state[p], p
+        if p.dtype in _LOW:
+            x, g = p.float(), g.float()
+        update = fast_update(self.kernel, x, g, options) or self.update
+        update(x, g, state, options)
+        if x is not p:
+            p.copy_(x)
+        state["step"] += 1
+
+    def _move_parts(self, work: list[Work]) -> None:
+        """The same on this rank's parts of sharded parameters, all side by side."""
+        jobs, rounded = [], []
+        for p, g, options in work:
+            part, dtype = sharded.local(p), state_dtype(p)
+            x, g = part.to(dtype), sharded.local(g).to(dtype)
+            state = {key: sharded.local(value) for key, value in self.state[p].items()}
+            m, h = self.update.metric(g, state, options)
+            shard = sharded.Shard.of(p)
+            if options["constraint"] is None:
+                self.update.move(x, m, h, None, options)
+            elif self.sharded_sets is sharded.ENTRYWISE:
+                self.update.move(x, m, h, None, options)
+                sharded.clip(x, options["constraint"], shard)
+            else:
+                jobs.append(sharded.Job(shard, x, m, h, options["constraint"], options))
+            rounded.append((part, x))
+            self.state[p]["step"] += 1
+        sharded.run(jobs)
+        for part, x in rounded:
+            if x is not part:
+                part.copy_(x)
+
+    def _prepare(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+        """Makes the state of a parameter met for the first time (even at lr = 0: torch's
+        distributed checkpoints rely on that)."""
+        check_start(p, group, i)
+        state = self.state[p]
+        state["step"] = 0
+        for name in self.buffers_of(group):
+            state[name] = torch.zeros_like(p, dtype=state_dtype(p))
+
+    def buffers_of(self, group: dict[str, Any]) -> Iterable[str]:
+        """The state tensors that a parameter of this group needs."""
+        return self.buffers
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch's own, each set replaced by its description: names and plain numbers."""
+        packed = super().state_dict()
+        for group in packed["param_groups"]:
+            group["constraint"] = _described(group["constraint"])
+        return packed
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over the state and options; the sets stay those of this optimizer.
+
+        A checkpoint made with other sets is refused. State is copied and keeps its precision,
+        where torch's own would round it to the dtype of the parameter.
+        """
+        sets = [group["constraint"] for group in self.param_groups]
+        for i, (saved, live) in enumerate(zip(state_dict["param_groups"], sets, strict=False)):
+            if saved.get("constraint") != _described(live):
+                raise ValueError(
+                    f"parameter group {i} is held to {live!r}, but the checkpoint was made with "
+                    f"{saved.get('constraint')}; construct the optimizer with the same sets."
+                )
+        super().load_state_dict(state_dict)
+        for group, live in zip(self.param_groups, sets, strict=True):
+            group["constraint"] = live
+        ids = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        for i, p in zip(ids, params, strict=True):
+            for key, value in state_dict["state"].get(i, {}).items():
+                if isinstance(value, Tensor):
+                    self.state[p][key] = _loaded(value, p)
+
+
+_NO_DECAY = (
+    "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
+    "them by another objective than the one whose gap is measured; choose a smaller radius."
+)
+
+
+_LOW = (torch.float16, torch.bfloat16)
+
+
+def state_dtype(p: Tensor) -> torch.dtype:
+    """The dtype to compute in: the parameter's own, but float32 at least."""
+    return torch.promote_types(p.dtype, torch.float32)
+
+
+def fast_update(
+    kernel: str | None, x: Tensor, g: Tensor, options: dict[str, Any]
+) -> Callable[..., None] | None:
+    """The compiled update for a tensor, or None where only plain torch will do."""
+    plain = (
+        kernel is not None
+        and options["fused"] is not False
+        and type(options["constraint"]) is LInfBall
+        and options.get("rescale") is None
+        and type(x) in (Tensor, Parameter)
+        and x.device.type == "cpu"
+        and x.is_contiguous()
+        and g.is_contiguous()
+    )
+    return getattr(_kernels(), kernel, None) if plain and kernel else None
+
+
+@cache
+def _kernels() -> Any:
+    """The module of compiled updates, None without numba; imported when first needed."""
+    return import_module("adafw.torch.kernels") if find_spec("numba") else None
+
+
+def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
+    """Refuses sparse gradients, and NaN and infinity where looking costs little.
+
+    On an accelerator a look would make the host wait, and on shards one rank would stop while
+    others wait for it; there NaN spreads to the weights, as with torch's own optimizers.
+    """
+    if g.layout != torch.strided:
+        raise TypeError(
+            f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
+            "step moves every entry; construct the layer with sparse=False."
+        )
+    if g.device.type != "cpu" or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+        return
+    if not all_finite(g):  # the sum of finite numbers may overflow
+        raise ValueError(
+            f"the gradient of {name_of(group, i)} must be finite, got NaN or infinity; no "
+            "parameter was moved."
+        )
+
+
+def _described(constraint: Constraint | None) -> Any:
+    return None if constraint is None else constraint.describe()
+
+
+def _loaded(value: Tensor, p: Tensor) -> Tensor:
+    return value.to(device=p.device, dtype=state_dtype(p), copy=True)

@@ -1,0 +1,88 @@
+"""Whether parameters lie in their sets, and how to bring them there."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adafw.constraints import Constraint, Simplex, UnitSimplex
+from adafw.torch import matrices, sharded
+
+
+def name_of(group: Mapping[str, Any], i: int) -> str:
+    """How to call the i-th parameter of a group in a message."""
+    names = group.get("names") or group.get("param_names")
+    shape = tuple(group["params"][i].shape)
+    return f"parameter {names[i]!r}" if names else f"parameter {i} of shape {shape}"
+
+
+def contains(constraint: Constraint, x: Tensor) -> bool:
+    """Whether x lies in the set, up to the rounding of its dtype."""
+    eps = torch.finfo(x.dtype).eps
+    tolerance = eps if eps > 1e-4 else None  # half precision is coarser than the set's own
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    return constraint.contains(matrices.as_points(constraint, x), tolerance)
+
+
+@torch.no_grad()
+def check_start(p: Tensor, group: Mapping[str, Any], i: int) -> None:
+    """Refuses a parameter outside its set. Parameters without data (meta) are left for later."""
+    constraint = group["constraint"]
+    if constraint is None or p.numel() == 0 or p.device.type == "meta":
+        return
+    x = sharded.full(p).detach()
+    if not contains(constraint, x):
+        raise ValueError(
+            f"{name_of(group, i)} starts outside {constraint!r}: {_how_far(constraint, x)}; call "
+            "adafw.torch.make_feasible(groups) first, or take a larger set."
+        )
+
+
+def _how_far(constraint: Constraint, x: Tensor) -> str:
+    points = matrices.as_points(constraint, x.double())
+    violation = constraint.violation(points)
+    is_ball = hasattr(constraint, "radius") and not isinstance(constraint, Simplex | UnitSimplex)
+    if is_ball:
+        return f"its norm is {constraint.scale * (1 + violation):.6g}"
+    norm = float(torch.linalg.vector_norm(points))
+    return f"it is {constraint.scale * violation:.6g} away from it, with an l2 norm of {norm:.6g}"
+
+
+@torch.no_grad()
+def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Moves every parameter that lies outside its set into it; returns the names of those moved.
+
+    The Euclidean projection where the set knows it, else the last point of the set on the way
+    from its start point to the parameter. `groups`: of `constrain`, or an optimizer's.
+    """
+    moved = []
+    for group in groups:
+        constraint, params = group.get("constraint"), group["params"]
+        if not isinstance(params, list | tuple):
+            raise TypeError(
+                f"params must be a list, got {type(params).__name__}, which can be read only once."
+            )
+        for i, p in enumerate(params):
+            if constraint is None or p.numel() == 0:
+                continue
+            sharded.refuse(p, "make_feasible", name_of(group, i))
+            if not contains(constraint, p):
+                p.copy_(_nearest(constraint, p))
+                moved.append(name_of(group, i))
+    return moved
+
+
+def _nearest(constraint: Constraint, p: Tensor) -> Tensor:
+    x = matrices.as_points(constraint, p.double())
+    if constraint.projection is not None:
+        return constraint.project(x).reshape(p.shape)
+    start = constraint.start(tuple(x.shape), x.dtype).to(x.device)
+    inside, outside = 0.0, 1.0
+    for _ in range(60):  # halves the interval to the last bit
+        middle = (inside + outside) / 2
+        if constraint.contains(start + middle * (x - start), 0.0):
+            inside = middle
+        else:
+            outside = middle
+    return (start + inside * (x - start)).reshape(p.shape)

@@ -1,0 +1,224 @@
+"""The updates of SFW, AdaSFW and AdamSFW on an LInfBall, compiled for plain CPU tensors.
+
+Same signature and same results (up to the order of sums) as the updates they stand in for. A
+tensor is worked through in slices that stay in the first cache, one pass per inner step: the
+pass does the last step and measures the next. Sums are made by halving, which is fast without
+reordering tricks, exact to a few roundings, and the same in every run.
+"""
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
+
+import threading
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from adafw.torch.updates import Options, State
+
+SLICE = 1024  # entries; a power of two
+_KEPT = 1 << 22  # entries of working memory kept from one step to the next
+_memory = threading.local()
+
+
+def sfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
+    """As `Update(sfw_momentum, frank_wolfe)`, gamma being lr."""
+    has_momentum = "momentum" in state
+    beta = options["momentum"] if has_momentum and state["step"] > 0 else 0.0
+    m = state["momentum"] if has_momentum else g
+    _sfw(_flat(x), _flat(g), _flat(m), beta, options["lr"], options["constraint"].radius)
+    torch.autograd.graph.increment_version(x)
+
+
+def adasfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
+    """As `Update(adagrad_metric, adaptive)`."""
+    squares, point = _flat(state["sum_squares"]), _flat(x)
+    _adasfw(point, _flat(g), squares, *_workspace(point), *_inner(options))
+    torch.autograd.graph.increment_version(x)
+
+
+def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
+    """As `Update(amsgrad_metric, adaptive)`."""
+    m, s, largest = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
+    point = _flat(x)
+    betas = options["betas"]
+    _adamsfw(point, _flat(g), m, s, largest, *_workspace(point), *betas, *_inner(options))
+    torch.autograd.graph.increment_version(x)
+
+
+def _flat(x: Tensor) -> Any:
+    array = (x.detach() if x.requires_grad else x).numpy()
+    return array if array.ndim == 1 else array.reshape(-1)
+
+
+def _inner(options: Options) -> tuple[float, float, float, int, float]:
+    return (options["offset"], options["constraint"].radius, options["lr"],
+            options["inner_steps"], options["max_step"])  # fmt: skip
+
+
+def _workspace(x: Any) -> tuple[Any, Any, Any]:
+    """Room for the gradient of Q, for h and for a slice of products.
+
+    Kept from one step to the next, as fresh pages are dear, unless it is large.
+    """
+    rooms = _memory.__dict__.get(x.dtype)
+    if rooms is None or rooms[0].size < x.size:
+        rooms = tuple(np.empty(n, x.dtype) for n in (x.size, x.size, 2 * SLICE))
+        if x.size <= _KEPT:
+            _memory.__dict__[x.dtype] = rooms
+    return rooms
+
+
+@njit(cache=True, nogil=True)
+def _sfw(x, g, m, beta, gamma, radius):
+    real = x.dtype.type
+    beta, rest, gamma, radius = real(beta), real(1 - beta), real(gamma), real(radius)
+    moving = False
+    for i in range(x.size):  # an estimate that is 0 everywhere moves nothing
+        if beta * m[i] + rest * g[i] != 0:
+            moving = True
+            break
+    for low in range(0, x.size, SLICE):
+        high = min(low + SLICE, x.size)
+        y, mean, new = x[low:high], m[low:high], g[low:high]
+        if beta > 0:
+            for i in range(y.size):
+                mean[i] = beta * mean[i] + rest * new[i]
+        else:
+            for i in range(y.size):
+                mean[i] = new[i]
+        if moving:
+            for i in range(y.size):
+                y[i] = y[i] - gamma * _away(y[i], mean[i], radius)
+
+
+@njit(cache=True, nogil=True)
+def _adasfw(x, g, squares, grad, h, products, offset, radius, eta, inner_steps, bound):
+    real = x.dtype.type
+    slope = curvature = 0.0
+    for low in range(0, x.size, SLICE):
+        high = min(low + SLICE, x.size)
+        new, total = g[low:high], squares[low:high]
+        for i in range(new.size):
+            total[i] += new[i] * new[i]
+        a, b = _measure(x[low:high], new, total, h[low:high], products, real(offset), real(radius))
+        slope += a
+        curvature += b
+    _inner_steps(x, g, grad, h, products, radius, eta, inner_steps, bound, slope, curvature)
+
+
+@njit(cache=True, nogil=True)
+def _adamsfw(
+    x, g, m, s, largest, grad, h, products, beta_m, beta_s, offset, radius, eta, inner_steps, bound
+):
+    real = x.dtype.type
+    slope = curvature = 0.0
+    keep_m, new_m = real(beta_m), real(1 - beta_m)
+    keep_s, new_s = real(beta_s), real(1 - beta_s)
+    for low in range(0, x.size, SLICE):
+        high = min(low + SLICE, x.size)
+        new, mean, square, most = g[low:high], m[low:high], s[low:high], largest[low:high]
+        for i in range(new.size):
+            mean[i] = keep_m * mean[i] + new_m * new[i]
+        for i in range(new.size):
+            value = keep_s * square[i] + new_s * (new[i] * new[i])
+            square[i] = value
+            most[i] = max(most[i], value)
+        a, b = _measure(x[low:high], mean, most, h[low:high], products, real(offset), real(radius))
+        slope += a
+        curvature += b
+    _inner_steps(x, m, grad, h, products, radius, eta, inner_steps, bound, slope, curvature)
+
+
+@njit(cache=True, nogil=True)
+def _inner_steps(x, m, grad, h, products, radius, eta, inner_steps, bound, slope, curvature):
+    """The K inner steps, the first of which is measured already."""
+    real = x.dtype.type
+    r = real(radius)
+    gamma = _short_step(slope, curvature, eta, bound)
+    for k in range(inner_steps - 1):
+        slope = curvature = 0.0
+        for low in range(0, x.size, SLICE):
+            high = min(low + SLICE, x.size)
+            if k == 0:
+                grad[low:high] = m[low:high]
+            a, b = _advance(
+                x[low:high], grad[low:high], h[low:high], products,
+                r, real(gamma), real(gamma / eta),
+            )  # fmt: skip
+            slope += a
+            curvature += b
+        gamma = _short_step(slope, curvature, eta, bound)
+    last = m if inner_steps == 1 else grad
+    for low in range(0, x.size, SLICE):
+        y, q = x[low : low + SLICE], last[low : low + SLICE]
+        for i in range(y.size):
+            y[i] = y[i] - real(gamma) * _away(y[i], q[i], r)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _away(y, q, radius):
+    """d = y - v, v = -radius sign(q)."""
+    return y + (radius if q > 0 else (-radius if q < 0 else q))
+
+
+@njit(cache=True, nogil=True)
+def _measure(x, grad, squares, h, products, offset, radius):
+    """h = offset + sqrt(squares), <G, d> and <d, h d> of a slice."""
+    for i in range(x.size):
+        h[i] = offset + np.sqrt(squares[i])
+    for i in range(x.size):
+        d = _away(x[i], grad[i], radius)
+        products[i] = grad[i] * d
+        products[SLICE + i] = h[i] * d * d
+    return _sums(products, x.size)
+
+
+@njit(cache=True, nogil=True)
+def _advance(x, grad, h, products, radius, gamma, rate):
+    """x <- x - gamma d, G <- G - rate h d on a slice, and the two sums at the new point."""
+    for i in range(x.size):
+        q, y = grad[i], x[i]
+        d = _away(y, q, radius)
+        y = y - gamma * d
+        q = q - rate * h[i] * d
+        x[i] = y
+        grad[i] = q
+        d = _away(y, q, radius)
+        products[i] = q * d
+        products[SLICE + i] = h[i] * d * d
+    return _sums(products, x.size)
+
+
+@njit(cache=True, nogil=True)
+def _sums(products, n):
+    """The sums of both rows of products, of which n entries are filled; they are used up."""
+    for i in range(n, SLICE):
+        products[i] = 0
+        products[SLICE + i] = 0
+    slope = curvature = 0.0
+    width = SLICE // 8
+    while width >= 8:
+        for i in range(width):
+            products[i] = _eight(products, i, width)
+        for i in range(width):
+            products[SLICE + i] = _eight(products, SLICE + i, width)
+        width //= 8
+    for i in range(width * 8):
+        slope += products[i]
+        curvature += products[SLICE + i]
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _eight(p, i, w):
+    left = (p[i] + p[i + w]) + (p[i + 2 * w] + p[i + 3 * w])
+    return left + ((p[i + 4 * w] + p[i + 5 * w]) + (p[i + 6 * w] + p[i + 7 * w]))
+
+
+@njit(cache=True, nogil=True)
+def _short_step(slope, curvature, eta, bound):
+    if slope <= 0 or curvature <= 0:
+        return 0.0
+    return min(eta * (slope / curvature), bound)

@@ -1,0 +1,158 @@
+"""Which parameter of a model gets which set: by name, layer type and shape."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from adafw import checks
+from adafw.constraints import Constraint
+from adafw.torch.matrices import matrix_shape
+
+#: A class of sets, or any function radius -> set.
+Family = Callable[[float], Constraint]
+Groups = list[dict[str, Any]]
+
+#: Layers whose few parameters scale and shift activations: no set unless asked for.
+_NORM_LAYERS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.LocalResponseNorm)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A family of sets with its own size, for `constrain(..., rules=...)`.
+
+    Exactly one of `diameter` (in units of the Glorot norm) and `radius`.
+    """
+
+    family: Family
+    diameter: float | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.diameter is None) == (self.radius is None):
+            raise ValueError(
+                f"give either diameter= or radius=, got diameter={self.diameter} and "
+                f"radius={self.radius}."
+            )
+        for name in ("diameter", "radius"):
+            if getattr(self, name) is not None:
+                checks.real(getattr(self, name), name, 0, above=True)
+
+    def __call__(self, p: Tensor) -> Constraint:
+        """The set for a parameter: its radius, or the one that gives the l2 diameter."""
+        if self.radius is not None:
+            return self.family(self.radius)
+        assert self.diameter is not None
+        wanted = self.diameter * glorot_norm(tuple(p.shape))
+        unit = self.family(1.0)
+        of_unit = unit.diameter(matrix_shape(unit, tuple(p.shape)))
+        if of_unit == 0:
+            raise ValueError(f"{unit!r} is one point in shape {tuple(p.shape)}: no radius fits.")
+        return self.family(wanted / of_unit)
+
+
+def glorot_norm(shape: tuple[int, ...]) -> float:
+    """sqrt(2 size / (fan_in + fan_out)), the l2 norm to expect of Glorot's initialisation.
+
+    It depends on the shape alone, whatever the layer's initialisation; 1 for a vector. fan_in and
+    fan_out count the kernel: a shape (out, in, *kernel) has (out + in) * prod(kernel).
+    """
+    if len(shape) < 2:
+        return 1.0
+    fans = (shape[0] + shape[1]) * math.prod(shape[2:])
+    return math.sqrt(2 * math.prod(shape) / fans)
+
+
+def constrain(
+    model: nn.Module,
+    family: Family,
+    *,
+    diameter: float | None = None,
+    radius: float | None = None,
+    rules: Mapping[Any, Any] | None = None,
+    show: bool = True,
+) -> Groups:
+    """Parameter groups for the optimizers here, every parameter with its set.
+
+    Parameters
+    ----------
+    model : its weights are only read for their shape.
+    family : a class of sets such as adafw.LInfBall, or any function radius -> set.
+    diameter : the sets' l2 diameter in units of the Glorot norm (see `glorot_norm`), so that an
+        LInfBall has radius diameter * norm / (2 sqrt(size)).
+    radius : instead of `diameter`, one radius for all.
+    rules : exceptions, the first that fits counts. Keys: a layer class or a pattern of names such
+        as "head.*" or "*.bias". Values: None (no set), a set, a family, or a `Rule`.
+    show : print a table of what got which set.
+
+    Normalisation layers and parameters of one entry get None unless a rule names them.
+    """
+    default = Rule(family, diameter, radius)
+    exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
+    by_set: dict[Constraint | None, dict[str, Any]] = {}
+    lines = []
+    for name, p, layer in _named(model):
+        rule = _rule_for(name, p, layer, exceptions, default)
+        chosen = rule(p) if isinstance(rule, Rule) else rule
+        group = by_set.setdefault(chosen, {"params": [], "names": [], "constraint": chosen})
+        group["params"].append(p)
+        group["names"].append(name)
+        lines.append((name, tuple(p.shape), type(layer).__name__, chosen))
+    if not lines:
+        raise ValueError(f"model must have parameters, got {type(model).__name__} without any.")
+    if show:
+        print(table(lines))
+    return list(by_set.values())
+
+
+def table(lines: list[tuple[str, tuple[int, ...], str, Constraint | None]]) -> str:
+    """Name, layer, shape and set of every parameter, in columns."""
+    rows = [("parameter", "layer", "shape", "set")]
+    for name, shape, layer, constraint in lines:
+        size = "x".join(map(str, shape)) or "scalar"
+        rows.append((name, layer, size, "none" if constraint is None else _short(constraint)))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    )
+
+
+def _short(constraint: Constraint) -> str:
+    if hasattr(constraint, "radius"):
+        return f"{type(constraint).__name__}, radius {constraint.radius:.6g}"
+    return repr(constraint)
+
+
+def _named(model: nn.Module) -> Iterator[tuple[str, Tensor, nn.Module]]:
+    """Every parameter once, with the layer that owns it; tied weights go to their first owner."""
+    seen = set()
+    for prefix, layer in model.named_modules():
+        for name, p in layer.named_parameters(prefix=prefix, recurse=False):
+            if p not in seen:
+                seen.add(p)
+                yield name, p, layer
+
+
+def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
+    if not isinstance(key, str) and not (isinstance(key, type) and issubclass(key, nn.Module)):
+        raise TypeError(f"a rule's key must be a layer class or a pattern of names, got {key!r}.")
+    if value is None or isinstance(value, Rule | Constraint):
+        return value
+    if callable(value):
+        return Rule(value, default.diameter, default.radius)
+    raise TypeError(f"a rule must be None, a set, a class of sets or a Rule, got {value!r}.")
+
+
+def _rule_for(
+    name: str, p: Tensor, layer: nn.Module, exceptions: Mapping[Any, Any], default: Rule
+) -> Rule | Constraint | None:
+    for key, rule in exceptions.items():
+        fits = fnmatchcase(name, key) if isinstance(key, str) else isinstance(layer, key)
+        if fits:
+            return rule
+    return None if isinstance(layer, _NORM_LAYERS) or p.numel() <= 1 else default

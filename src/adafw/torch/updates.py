@@ -1,0 +1,141 @@
+"""The optimizers' updates of one tensor, in place and in plain torch.
+
+An update is a metric (of the gradient g and the tensor's state: the linear term m and the
+diagonal h) and a move of the weights x (float32 or float64) in their set, None being the whole
+space. `options` are those of the parameter group. Nothing here makes the host wait for an
+accelerator: step sizes stay tensors without dimensions. The mathematics is that of `adafw.steps`
+and `adafw.metrics`, proven equal by the tests.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adafw.arrays import dot
+from adafw.constraints import Constraint, LInfBall
+from adafw.torch import matrices
+
+State = MutableMapping[str, Any]
+Options = Mapping[str, Any]
+MetricUpdate = Callable[[Tensor, State, Options], tuple[Tensor, Tensor | None]]
+Move = Callable[[Tensor, Tensor, Any, Constraint | None, Options], None]
+
+
+@dataclass(frozen=True)
+class Update:
+    """The update of one tensor: its metric, then its move."""
+
+    metric: MetricUpdate
+    move: Move
+
+    def __call__(self, x: Tensor, g: Tensor, state: State, options: Options) -> None:
+        """Changes x and state in place."""
+        m, h = self.metric(g, state, options)
+        self.move(x, m, h, options["constraint"], options)
+
+
+def plain_gradient(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
+    """(g, None): Template 1 has no metric."""
+    return g, None
+
+
+def sfw_momentum(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
+    """(m, None) with m <- beta m + (1 - beta) g, where the first m is g; g if beta is 0."""
+    if "momentum" not in state:
+        return g, None
+    if state["step"] == 0:
+        return state["momentum"].copy_(g), None
+    return state["momentum"].lerp_(g, 1 - options["momentum"]), None
+
+
+def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
+    """(g, h) with h = offset + sqrt(sum of g^2); see `adafw.metrics.AdaGrad`."""
+    state["sum_squares"].addcmul_(g, g)
+    return g, state["sum_squares"].sqrt().add_(options["offset"])
+
+
+def amsgrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
+    """(m, h) of lines 5 to 8 of Algorithm 7; see `adafw.metrics.AMSGrad`."""
+    beta_m, beta_s = options["betas"]
+    state["momentum"].lerp_(g, 1 - beta_m)
+    state["mean_squares"].mul_(beta_s).addcmul_(g, g, value=1 - beta_s)
+    largest = state["max_squares"]
+    torch.maximum(largest, state["mean_squares"], out=largest)
+    return state["momentum"], largest.sqrt().add_(options["offset"])
+
+
+def frank_wolfe(
+    x: Tensor, m: Tensor, h: None, constraint: Constraint | None, options: Options
+) -> None:
+    """Template 1, line 4. Without a set, the gradient step x <- x - lr m."""
+    if constraint is None:
+        x.add_(m, alpha=-options["lr"])
+        return
+    d = direction(constraint, m, x, out=torch.empty_like(m))
+    # Every point minimises <0, v>: where m is 0 everywhere there is nothing to move for.
+    x.addcmul_(d, step_size(m, d, constraint, options) * m.any(), value=-1)
+
+
+def step_size(m: Tensor, d: Tensor, constraint: Constraint, options: Options) -> Tensor:
+    """gamma = lr, min(1, lr ||m|| / ||d||) or min(1, lr / D), as `rescale` says."""
+    lr, rescale = options["lr"], options["rescale"]
+    if rescale == "gradient":
+        gamma = lr * torch.linalg.vector_norm(m) / torch.linalg.vector_norm(d)
+        return gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0)
+    if rescale == "diameter":
+        diameter = constraint.diameter(tuple(matrices.as_points(constraint, d).shape))
+        lr = min(1.0, lr / diameter) if diameter > 0 else 1.0
+    return torch.full((), lr, dtype=d.dtype, device=d.device)
+
+
+def adaptive(
+    x: Tensor, m: Tensor, h: Tensor, constraint: Constraint | None, options: Options
+) -> None:
+    """K Frank-Wolfe steps on Q(y) = <m, y> + ||y - x||_H^2 / (2 lr), from y = x (Template 3).
+
+    With d = y - v and y <- y - gamma d the gradient of Q becomes G - (gamma / lr) h d, so that x
+    itself need not be kept. Without a set, the minimiser of Q is x - lr m / h.
+    """
+    eta, inner_steps = options["lr"], options["inner_steps"]
+    if constraint is None:
+        x.addcdiv_(m, h, value=-eta)
+        return
+    grad_q, hd = m.clone(), torch.empty_like(m)  # memory is taken once: fresh pages are dear
+    d = torch.empty_like(m)
+    for k in range(inner_steps):
+        direction(constraint, grad_q, x, out=d)
+        torch.mul(h, d, out=hd)
+        gamma = short_step(dot(grad_q, d), dot(hd, d), eta, options["max_step"])
+        if k + 1 < inner_steps:
+            grad_q.addcmul_(hd, gamma / eta, value=-1)
+        x.addcmul_(d, gamma, value=-1)
+
+
+def short_step(slope: Tensor, curvature: Tensor, eta: float, bound: float) -> Tensor:
+    """min(eta slope / curvature, bound), 0 when either is <= 0; NaN is handed on, to be seen."""
+    gamma = (eta * (slope / curvature)).clamp(max=bound)
+    return gamma.masked_fill((slope <= 0) | (curvature <= 0), 0.0)
+
+
+def projected(
+    x: Tensor, m: Tensor, h: Tensor, constraint: Constraint | None, options: Options
+) -> None:
+    """x <- the point of the set nearest to x - lr m / h in the norm of diag(h)."""
+    eta = options["lr"]
+    if constraint is None:
+        x.addcdiv_(m, h, value=-eta)
+    elif type(constraint) is LInfBall:
+        x.addcdiv_(m, h, value=-eta).clamp_(-constraint.radius, constraint.radius)
+    elif m.any():  # a point projected again would only be rounded
+        x.copy_(constraint.project(x - eta * m / h, h))
+
+
+def direction(constraint: Constraint, g: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    """d = y - lmo(g), written to `out`."""
+    if type(constraint) is LInfBall:
+        torch.sign(g, out=out)
+        return torch.add(y, out, alpha=constraint.radius, out=out)
+    return torch.sub(y, matrices.lmo(constraint, g), out=out)

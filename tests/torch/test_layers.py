@@ -1,0 +1,148 @@
+"""Which parameter gets which set, of which size, and how weights are brought inside."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import AdaSFW, Rule, constrain, make_feasible
+from adafw.torch.layers import glorot_norm
+
+
+def small_cnn():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(32, 10),
+        nn.LayerNorm(10), nn.Linear(10, 1),
+    )  # fmt: skip
+
+
+def sets_of(groups):
+    return {name: g["constraint"] for g in groups for name in g["names"]}
+
+
+@pytest.mark.parametrize("shape", [(64, 8185), (30, 20, 3, 3), (7, 5, 4)])
+def test_the_norm_is_what_glorot_s_initialisation_is_expected_to_have(shape):
+    torch.manual_seed(0)
+    w = nn.init.xavier_uniform_(torch.empty(shape))
+    assert torch.linalg.vector_norm(w).item() == pytest.approx(glorot_norm(shape), rel=0.05)
+    assert glorot_norm((17,)) == 1.0
+
+
+@pytest.mark.parametrize(
+    "family",
+    [adafw.LInfBall, adafw.L1Ball, adafw.L2Ball, adafw.Simplex, adafw.UnitSimplex,
+     lambda r: adafw.Box(-r, 2 * r)],
+)  # fmt: skip
+def test_every_set_has_the_l2_diameter_asked_for(family):
+    model = small_cnn()
+    for group in constrain(model, family, diameter=6.0, show=False):
+        for p in group["params"]:
+            if group["constraint"] is not None:
+                got = group["constraint"].diameter(tuple(p.shape))
+                assert got == pytest.approx(6.0 * glorot_norm(tuple(p.shape)), rel=1e-12)
+
+
+def test_the_radius_of_the_linf_ball_is_the_paper_s():
+    """diameter * norm / (2 sqrt(size)), as for the networks of section 4.2."""
+    model = nn.Linear(8185, 64)
+    sets = sets_of(constrain(model, adafw.LInfBall, diameter=6.0, show=False))
+    norm = math.sqrt(2 * 8185 * 64 / (8185 + 64))
+    assert sets["weight"].radius == pytest.approx(6 * norm / (2 * math.sqrt(8185 * 64)))
+    assert sets["bias"].radius == pytest.approx(6 / (2 * math.sqrt(64)))
+
+
+def test_norm_layers_and_scalars_get_no_set_unless_asked():
+    sets = sets_of(constrain(small_cnn(), adafw.LInfBall, radius=0.5, show=False))
+    free = {name for name, s in sets.items() if s is None}
+    assert free == {"1.weight", "1.bias", "5.weight", "5.bias", "6.bias"}
+    rules = {nn.LayerNorm: adafw.L2Ball, "6.bias": adafw.Box(-1.0, 1.0)}
+    sets = sets_of(constrain(small_cnn(), adafw.LInfBall, radius=9.0, rules=rules, show=False))
+    assert sets["5.weight"] == adafw.L2Ball(9.0)
+    assert sets["6.bias"] == adafw.Box(-1.0, 1.0)
+    assert sets["1.weight"] is None
+
+
+def test_rules_go_by_name_and_type_and_the_first_that_fits_counts():
+    rules = {
+        "*.bias": None,
+        "4.*": Rule(adafw.L1Ball, radius=3.0),
+        nn.Linear: Rule(adafw.L2Ball, diameter=2.0),
+        nn.Conv2d: partial(lambda r, scale: adafw.L2Ball(scale * r), scale=2),
+    }
+    sets = sets_of(constrain(small_cnn(), adafw.LInfBall, radius=1.0, rules=rules, show=False))
+    assert sets["4.bias"] is None
+    assert sets["4.weight"] == adafw.L1Ball(3.0)
+    assert sets["6.weight"] == adafw.L2Ball(glorot_norm((1, 10)))
+    assert sets["0.weight"] == adafw.L2Ball(2.0)
+
+
+def test_every_trainable_parameter_is_in_exactly_one_group_and_equal_sets_share_one():
+    model = small_cnn()
+    groups = constrain(model, adafw.L2Ball, radius=2.0, show=False)
+    listed = [p for g in groups for p in g["params"]]
+    assert {id(p) for p in listed} == {id(p) for p in model.parameters()}
+    assert len(listed) == len(list(model.parameters()))
+    assert len(groups) == 2
+
+
+def test_the_table_says_what_got_which_set(capsys):
+    constrain(small_cnn(), adafw.LInfBall, radius=0.25)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["parameter", "layer", "shape", "set"]
+    assert lines[1].split() == ["0.weight", "Conv2d", "8x3x3x3", "LInfBall,", "radius", "0.25"]
+    assert any(line.split() == ["1.weight", "BatchNorm2d", "8", "none"] for line in lines)
+    assert len(lines) == 1 + len(list(small_cnn().parameters()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, ValueError, "give either diameter= or radius=, got diameter=None and radius=None"),
+        ({"radius": 1.0, "diameter": 2.0}, ValueError, "give either diameter= or radius="),
+        ({"radius": -1.0}, ValueError, "radius must be a number that is finite and > 0, got -1"),
+        ({"radius": 1.0, "rules": {3: None}}, TypeError, "a rule's key must be a layer class or"),
+        ({"radius": 1.0, "rules": {"a": 3}}, TypeError, "a rule must be None, a set, a class"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        constrain(small_cnn(), adafw.LInfBall, show=False, **arguments)
+    with pytest.raises(ValueError, match="model must have parameters"):
+        constrain(nn.ReLU(), adafw.LInfBall, radius=1.0, show=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "family", [adafw.LInfBall, adafw.L1Ball, adafw.L2Ball, adafw.Simplex, adafw.UnitSimplex]
+)
+def test_make_feasible_projects_what_lies_outside_and_only_that(family, dtype):
+    model = nn.Linear(6, 4).to(dtype)
+    with torch.no_grad():
+        model.bias.copy_(family(0.1).start((4,), dtype))
+    inside = model.bias.detach().clone()
+    before = model.weight.detach().clone()
+    groups = constrain(model, family, radius=0.1, show=False)
+    with pytest.raises(ValueError, match="'weight' starts outside"):
+        AdaSFW(groups, lr=0.1)
+    assert make_feasible(groups) == ["parameter 'weight'"]
+    AdaSFW(groups, lr=0.1)
+    assert torch.equal(model.bias, inside)
+    nearest = family(0.1).project(before.double()).to(dtype)
+    assert torch.equal(model.weight.detach(), nearest)
+    assert make_feasible(groups) == []
+
+
+def test_make_feasible_without_a_projection_stops_at_the_border():
+    p = nn.Parameter(torch.tensor([3.0, 4.0], dtype=torch.float64))
+    user = adafw.UserSet(lambda g: -g / g.norm(), np.zeros(2), contains=lambda x: x.norm() <= 1)
+    group = {"params": [p], "constraint": user}
+    assert make_feasible([group]) == ["parameter 0 of shape (2,)"]
+    torch.testing.assert_close(p.detach(), torch.tensor([0.6, 0.8], dtype=torch.float64))
+    AdaSFW([group], lr=0.1)
+    with pytest.raises(TypeError, match="params must be a list, got generator"):
+        make_feasible([{"params": (q for q in [p]), "constraint": user}])

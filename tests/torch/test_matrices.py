@@ -1,0 +1,157 @@
+"""Matrix sets on tensors: (out, rest) shapes, and the two balls without decompositions."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import (
+    SFW,
+    AdamSFW,
+    AdaSFW,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    constrain,
+    gap,
+    make_feasible,
+)
+
+SHAPES = [(1, 1), (1, 6), (9, 1), (12, 30), (30, 12), (40, 40)]
+
+
+def spectrum(kind, shape, seed):
+    """A matrix with a given kind of singular values."""
+    rng = torch.Generator().manual_seed(seed)
+    k = min(shape)
+    u, _ = torch.linalg.qr(torch.randn(shape[0], k, generator=rng, dtype=torch.float64))
+    v, _ = torch.linalg.qr(torch.randn(shape[1], k, generator=rng, dtype=torch.float64))
+    s = {
+        "flat": torch.ones(k),
+        "close": 1 - 0.3 * torch.arange(k) / k,
+        "steep": 0.5 ** torch.arange(k),
+        "small": 1e-30 * 0.9 ** torch.arange(k),
+    }[kind].double()
+    return (u * s) @ v.mT
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["flat", "close", "steep", "small"])
+def test_the_power_method_is_as_accurate_as_it_says_and_stays_inside(kind, shape, dtype):
+    for seed in range(5):
+        g = spectrum(kind, shape, seed).to(dtype)
+        ball = PowerNuclearBall(2.0, accuracy=0.02)
+        v = ball.lmo(g)
+        best = -2.0 * torch.linalg.matrix_norm(g.double(), 2)
+        assert (g.double() * v.double()).sum() <= 0.98 * best
+        assert ball.contains(v)
+        assert v.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["flat", "close", "steep", "small"])
+def test_newton_schulz_converges_from_below(kind, shape, dtype):
+    g = spectrum(kind, shape, 0).to(dtype)
+    ball = NewtonSchulzBall(2.0)
+    v = ball.lmo(g)
+    singular = torch.linalg.svdvals(v.double())
+    assert singular.max() <= 2.0 * (1 + 1e-5)
+    assert ball.contains(v)
+    best = -2.0 * torch.linalg.svdvals(g.double()).sum()
+    assert (g.double() * v.double()).sum() <= 0.99 * best
+
+
+def test_more_iterations_give_the_exact_vertex():
+    g = spectrum("close", (8, 5), 1)
+    u, _, vt = torch.linalg.svd(g, full_matrices=False)
+    torch.testing.assert_close(NewtonSchulzBall(1.0, iterations=30).lmo(g), -u @ vt)
+
+
+@pytest.mark.parametrize("ball", [PowerNuclearBall(1.0), NewtonSchulzBall(1.0)])
+def test_zero_gives_zero_and_nan_is_refused(ball):
+    assert not ball.lmo(torch.zeros(4, 3)).any()
+    with pytest.raises(ValueError, match="g must be finite"):
+        ball.lmo(torch.tensor([[np.nan]]))
+    with pytest.raises(ValueError, match="radius must be a number that is finite and > 0, got 0"):
+        type(ball)(0.0)
+    with pytest.raises(ValueError, match="p must be 2"):
+        ball.diameter((3, 4), 1)
+    with pytest.raises(TypeError, match="has no projection in a metric h"):
+        ball.project(torch.ones(2, 2), torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("ball", [PowerNuclearBall(1.0), NewtonSchulzBall(1.0)])
+def test_projections_are_nearest_points(ball):
+    """<x - p, z - p> <= 0 for every point z of the set."""
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    p = ball.project(x)
+    assert ball.contains(p)
+    assert gap_of(ball, p, p - x) == pytest.approx(0.0, abs=1e-12)
+    assert torch.allclose(ball.project(p), p)
+
+
+def gap_of(ball, x, g):
+    return float((g * x).sum() + ball.radius * ball.dual_norm(g))
+
+
+@pytest.mark.parametrize("family", [PowerNuclearBall, NewtonSchulzBall])
+@pytest.mark.parametrize("kind", [SFW, AdaSFW, AdamSFW])
+def test_a_convolution_is_trained_as_a_matrix_and_stays_inside(family, kind):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.Flatten(), nn.Linear(24, 2))
+    groups = constrain(model, family, diameter=1.5, show=False)
+    assert make_feasible(groups)
+    optimizer = kind(groups, lr=0.05)
+    x, y = torch.randn(16, 3, 4, 4), torch.randn(16, 2)
+    before = gap(model, nn.functional.mse_loss, [(x, y)], groups)
+    for _ in range(40):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+        for group in groups:
+            for p in group["params"]:
+                assert group["constraint"].contains(p.detach().reshape(len(p), -1))
+    assert gap(model, nn.functional.mse_loss, [(x, y)], groups) < before
+
+
+@pytest.mark.parametrize("name", ["NuclearBall", "SpectralBall"])
+@pytest.mark.parametrize("kind", ["SFW", "AdaSFW", "AdamSFW"])
+def test_the_exact_balls_follow_the_paper_step_by_step(name, kind):
+    """The inner steps on (out, rest) matrices, written out with numpy's decomposition."""
+    if not hasattr(adafw, name):
+        pytest.skip(f"the core has no {name} yet")
+    ball = getattr(adafw, name)(1.5)
+    rng = np.random.default_rng(0)
+    p = nn.Parameter(torch.tensor(0.1 * rng.standard_normal((4, 3, 2))))
+    group = [{"params": [p], "constraint": ball}]
+    make = {"SFW": lambda g: SFW(g, lr=0.1, momentum=0.0),
+            "AdaSFW": lambda g: AdaSFW(g, lr=0.05, inner_steps=3),
+            "AdamSFW": lambda g: AdamSFW(g, lr=0.05, inner_steps=3)}  # fmt: skip
+    make_feasible(group)
+    optimizer = make[kind](group)
+
+    def lmo(g):
+        u, _, vt = np.linalg.svd(g.reshape(4, 6), full_matrices=False)
+        v = u[:, :1] @ vt[:1] if name == "NuclearBall" else u @ vt
+        return -1.5 * v.reshape(g.shape)
+
+    x, m, s, most = p.detach().numpy().copy(), 0.0, 0.0, 0.0
+    for _ in range(15):
+        g = rng.standard_normal((4, 3, 2))
+        if kind == "SFW":
+            x = x + 0.1 * (lmo(g) - x)
+        else:
+            m = g if kind == "AdaSFW" else 0.9 * m + 0.1 * g
+            s = s + g**2 if kind == "AdaSFW" else 0.99 * s + 0.01 * g**2
+            most = np.maximum(most, s)
+            h, y = 1e-8 + np.sqrt(most), x
+            for _ in range(3):
+                q = m + h * (y - x) / 0.05
+                d = lmo(q) - y
+                y = y + min(-0.05 * (q * d).sum() / (d * h * d).sum(), 1.0) * d
+            x = y
+        p.grad = torch.tensor(g)
+        optimizer.step()
+        np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)

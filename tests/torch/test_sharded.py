@@ -1,0 +1,42 @@
+"""DDP and FSDP2 with two gloo processes against one process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from adafw.torch.sharded import Shard
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+CASES = ["ddp", "fsdp", "ties", "projected", "one_gather_per_inner_step", "refused", "checkpoints"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes(case, tmp_path):
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(SCRIPT), case, str(rank), str(tmp_path)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    try:
+        printed = [process.communicate(timeout=180)[0] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0], "\n".join(printed)
+
+
+@pytest.mark.parametrize(("dim", "start", "length"), [(0, 2, 2), (1, 1, 2), (2, 3, 1)])
+def test_global_indices_are_those_of_the_whole_tensor(dim, start, length):
+    whole = torch.arange(4 * 3 * 5).reshape(4, 3, 5)
+    part = whole.narrow(dim, start, length)
+    shard = Shard((4, 3, 5), dim, start, None, 0)
+    for i, index in enumerate(part.reshape(-1).tolist()):
+        assert shard.global_index(torch.tensor(i), part.shape).item() == index
+    assert torch.equal(shard.part(whole, part), part)
+    assert torch.equal(shard.part(torch.tensor(2.0), part), torch.full(part.shape, 2.0))

@@ -1,0 +1,96 @@
+"""The compiled updates give what plain torch gives."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import SFW, AdamSFW, AdaSFW, kernels
+from adafw.torch.base import fast_update
+
+MAKERS = {
+    "sfw": lambda p, **k: SFW(p, lr=0.1, **k),
+    "sfw_plain": lambda p, **k: SFW(p, lr=0.1, momentum=0.0, **k),
+    "adasfw": lambda p, **k: AdaSFW(p, lr=0.05, inner_steps=1, **k),
+    "adasfw5": lambda p, **k: AdaSFW(p, lr=0.05, inner_steps=5, max_step=0.3, **k),
+    "adamsfw": lambda p, **k: AdamSFW(p, lr=0.05, inner_steps=5, **k),
+    "adamsfw2": lambda p, **k: AdamSFW(p, lr=0.05, inner_steps=2, **k),
+}
+
+
+def group_of(size, dtype, start=None):
+    p = nn.Parameter(torch.zeros(size, dtype=dtype) if start is None else start.clone())
+    return p, [{"params": [p], "constraint": adafw.LInfBall(0.7)}]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1, 7, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("name", MAKERS)
+def test_equals_plain_torch(name, size, dtype):
+    rng = torch.Generator().manual_seed(size)
+    p, fast = group_of(size, dtype)
+    q, slow = group_of(size, dtype)
+    a, b = MAKERS[name](fast), MAKERS[name](slow, fused=False)
+    tolerance = 1e-13 if dtype == torch.float64 else 3e-6
+    for t in range(12):
+        g = torch.randn(size, generator=rng, dtype=torch.float64).to(dtype)
+        g[torch.rand(size, generator=rng) < 0.3] = 0  # as in embeddings
+        p.grad, q.grad = g.clone(), g.clone()
+        if t == 5:
+            p.grad, q.grad = torch.zeros_like(p), torch.zeros_like(q)
+        a.step()
+        b.step()
+        torch.testing.assert_close(p, q, rtol=0, atol=tolerance)
+        assert adafw.LInfBall(0.7).contains(p.detach())
+        for key in a.state[p]:
+            torch.testing.assert_close(a.state[p][key], b.state[q][key], rtol=0, atol=5 * tolerance)
+
+
+def test_the_sums_are_exact_to_a_few_roundings():
+    rng = np.random.default_rng(0)
+    products = rng.random(2 * kernels.SLICE).astype(np.float32)
+    for n in (1, 100, kernels.SLICE):
+        rows = products.copy()
+        slope, curvature = kernels._sums(rows, n)
+        assert slope == pytest.approx(products[:n].sum(dtype=float), rel=1e-6)
+        assert curvature == pytest.approx(
+            products[kernels.SLICE : kernels.SLICE + n].sum(dtype=float), rel=1e-6
+        )
+
+
+def test_the_same_bits_in_every_run():
+    ends = []
+    for _ in range(2):
+        rng = torch.Generator().manual_seed(0)
+        p, group = group_of(4097, torch.float32)
+        optimizer = AdamSFW(group, lr=0.01)
+        for _ in range(5):
+            p.grad = torch.randn(4097, generator=rng)
+            optimizer.step()
+        ends.append(p.detach().clone())
+    assert torch.equal(*ends)
+
+
+def test_only_plain_contiguous_cpu_tensors_on_an_linf_ball_are_taken():
+    options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None}
+    x = torch.zeros(4, 3)
+    assert fast_update("adasfw", x, x, options) is kernels.adasfw
+    assert fast_update("adasfw", x.t(), x.t(), options) is None
+    assert fast_update("adasfw", x, torch.zeros(3, 4).t(), options) is None
+    assert fast_update("adasfw", x.to("meta"), x, options) is None
+    assert fast_update(None, x, x, options) is None
+    for change in ({"fused": False}, {"constraint": adafw.L1Ball(1.0)}, {"constraint": None},
+                   {"rescale": "gradient"}):  # fmt: skip
+        assert fast_update("sfw", x, x, {**options, **change}) is None
+
+
+def test_working_memory_grows_and_large_rooms_are_not_kept(monkeypatch):
+    monkeypatch.setattr(kernels, "_KEPT", 10)
+    x = np.zeros(50)
+    kernels._memory.__dict__.clear()
+    assert kernels._workspace(x)[0].size == 50
+    assert x.dtype not in kernels._memory.__dict__
+    small = np.zeros(8)
+    assert kernels._workspace(small)[0] is kernels._workspace(small[:3])[0]
+    kernels._memory.__dict__.clear()

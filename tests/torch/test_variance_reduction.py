@@ -1,0 +1,217 @@
+"""SVRF, SPIDER-FW and ORGFW against their formulas, and the locking of random numbers."""
+
+import io
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import ORGFW, SFW, SPIDERFW, SVRF, constrain, gap, make_feasible
+from adafw.torch.training import train
+
+BALL = adafw.L2Ball(2.0)
+
+
+def problem(dropout=0.0, seed=0):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Dropout(dropout), nn.Linear(3, 1)).double()
+    x = torch.randn(22, 4, dtype=torch.float64)
+    y = torch.randn(22, 1, dtype=torch.float64)
+    batches = [(x[i : i + 8], y[i : i + 8]) for i in range(0, 22, 8)]  # the last one is shorter
+    return model, batches
+
+
+def groups_of(model, constraint=BALL):
+    groups = [{"params": list(model.parameters()), "constraint": constraint}]
+    make_feasible(groups)
+    return groups
+
+
+def closure_of(model, optimizer, batch):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(batch[0]), batch[1])
+    loss.backward()
+    return loss
+
+
+def gradient(model, point, batches):
+    """The exact gradient over some batches at a point, one array per parameter."""
+    with torch.no_grad():
+        for p, x in zip(model.parameters(), point, strict=True):
+            p.copy_(torch.tensor(x))
+    x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+    found = torch.autograd.grad(nn.functional.mse_loss(model(x), y), list(model.parameters()))
+    return [g.numpy().copy() for g in found]
+
+
+def reference(kind, batches, epochs, gamma):
+    """The formulas of Table 1 (SPIDER in its published, recursive form) with numpy."""
+    model, _ = problem()
+    groups_of(model)
+    x = [p.detach().numpy().copy() for p in model.parameters()]
+    anchor, estimate, t = None, None, 0
+    for _ in range(epochs):
+        if kind is not ORGFW:
+            anchor, estimate = x, gradient(model, x, batches)
+        for batch in batches:
+            here = gradient(model, x, [batch])
+            if kind is ORGFW:
+                g = here
+                if t > 0:
+                    there, rho = gradient(model, anchor, [batch]), (t + 1) ** (-2 / 3)
+                    g = [a + (1 - rho) * (e - b) for a, b, e in zip(here, there, estimate,
+                                                                     strict=True)]  # fmt: skip
+            else:
+                there = gradient(model, anchor, [batch])
+                g = [e + a - b for a, b, e in zip(here, there, estimate, strict=True)]
+            if kind is not SVRF:
+                anchor, estimate = x, g
+            v = [-2.0 * d / np.linalg.norm(d) for d in g]
+            x = [a + gamma * (b - a) for a, b in zip(x, v, strict=True)]
+            t += 1
+    return x
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_follows_its_formula(kind):
+    model, batches = problem()
+    optimizer = kind(groups_of(model), lr=0.05)
+    train(model, optimizer, nn.functional.mse_loss, batches, 3)
+    for p, x in zip(model.parameters(), reference(kind, batches, 3, 0.05), strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-12)
+        assert BALL.contains(p.detach())
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_transforms_are_locked_so_that_equal_points_have_equal_gradients(kind):
+    """Right after a snapshot both gradients of a batch are taken at one point: with the same
+    dropout, and the same augmentation, they cancel exactly."""
+    model, batches = problem(dropout=0.5)
+    optimizer = kind(groups_of(model), lr=0.1)
+
+    def closure(batch):
+        noise = torch.tensor(random.random() + np.random.random())  # noqa: NPY002
+        noisy = batch[0] + noise + torch.randn_like(batch[0])
+        return closure_of(model, optimizer, (noisy, batch[1]))
+
+    optimizer.snapshot(closure, batches)
+    exact = [optimizer.state[p]["estimate"].clone() for p in model.parameters()]
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer.step(partial(closure, batches[0]))
+    for p, g, x in zip(model.parameters(), exact, before, strict=True):
+        torch.testing.assert_close(p.detach(), x + 0.1 * (BALL.lmo(g) - x), rtol=0, atol=1e-15)
+
+
+def test_the_random_stream_goes_on_as_with_one_evaluation():
+    streams = []
+    for kind in (partial(SFW, momentum=0.0), ORGFW):
+        model, batches = problem(dropout=0.5)
+        optimizer = kind(groups_of(model), lr=0.1)
+        torch.manual_seed(3)
+        for batch in batches:
+            optimizer.step(partial(closure_of, model, optimizer, batch))
+        streams.append(torch.rand(4))
+    assert torch.equal(*streams)
+
+
+def test_a_snapshot_weighs_batches_by_their_size():
+    model, batches = problem()
+    optimizer = SVRF(groups_of(model), lr=0.1)
+    loss = optimizer.snapshot(partial(closure_of, model, optimizer), batches)
+    x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+    exact = nn.functional.mse_loss(model(x), y)
+    assert loss == pytest.approx(exact.item(), rel=1e-14)
+    for p, g in zip(model.parameters(), torch.autograd.grad(exact, list(model.parameters())),
+                    strict=True):  # fmt: skip
+        torch.testing.assert_close(optimizer.state[p]["estimate"], g, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_resumes_bit_for_bit_in_the_middle_of_an_epoch(kind):
+    model, batches = problem()
+    optimizer = kind(groups_of(model), lr=0.1)
+    train(model, optimizer, nn.functional.mse_loss, batches, 2)
+    step = lambda m, o: [o.step(partial(closure_of, m, o, b)) for b in batches]  # noqa: E731
+    file = io.BytesIO()
+    torch.save([model.state_dict(), optimizer.state_dict()], file)
+    step(model, optimizer)
+    file.seek(0)
+    weights, state = torch.load(file, weights_only=True)
+    again, _ = problem(seed=5)
+    again.load_state_dict(weights)
+    resumed = kind(groups_of(again), lr=0.1)
+    resumed.load_state_dict(state)
+    step(again, resumed)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(),
+                                                 strict=True))  # fmt: skip
+
+
+def test_what_is_missing_is_said():
+    model, batches = problem()
+    svrf = SVRF(groups_of(model), lr=0.1)
+    with pytest.raises(RuntimeError, match="has no exact gradient for parameter 0 of shape"):
+        svrf.step(partial(closure_of, model, svrf, batches[0]))
+    with pytest.raises(TypeError, match="needs the gradient at two points: call step"):
+        svrf.step()
+    with pytest.raises(ValueError, match="batches must go through the data once, got none"):
+        svrf.snapshot(partial(closure_of, model, svrf), [])
+    with pytest.raises(TypeError, match="ORGFW takes no snapshots"):
+        ORGFW(groups_of(model), lr=0.1).snapshot(partial(closure_of, model, svrf), batches)
+    with pytest.raises(ValueError, match="forgetting must be a number >= 0 and <= 1, got 2"):
+        ORGFW(groups_of(model), lr=0.1, forgetting=2)
+
+
+def test_an_error_in_the_closure_leaves_the_weights():
+    model, batches = problem()
+    optimizer = ORGFW(groups_of(model), lr=0.1)
+    optimizer.step(partial(closure_of, model, optimizer, batches[0]))
+    before = [p.detach().clone() for p in model.parameters()]
+
+    def broken():
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        optimizer.step(broken)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_the_gap_is_that_of_the_definition_and_leaves_the_model_alone():
+    model, batches = problem(dropout=0.5)
+    groups = constrain(model, adafw.LInfBall, diameter=6.0, show=False)
+    model[2].eval()
+    model[0].weight.grad = torch.ones_like(model[0].weight)
+    value = gap(model, nn.functional.mse_loss, batches, groups)
+    assert model.training
+    assert not model[2].training
+    assert torch.equal(model[0].weight.grad, torch.ones_like(model[0].weight))
+
+    x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+    model.eval()
+    expected = 0.0
+    for group in groups:
+        for p in group["params"]:
+            if group["constraint"] is not None:
+                g = torch.autograd.grad(nn.functional.mse_loss(model(x), y), p)[0]
+                r = group["constraint"].radius
+                expected += float((g * p.detach()).sum() + r * g.abs().sum())
+    assert value == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="loader must go through the data once"):
+        gap(model, nn.functional.mse_loss, [], groups)
+    with pytest.raises(ValueError, match="groups must hold a trainable parameter with a set"):
+        gap(model, nn.functional.mse_loss, batches, [{"params": list(model.parameters())}])
+
+
+def test_the_gap_falls_in_training():
+    model, batches = problem()
+    groups = constrain(model, adafw.L2Ball, diameter=3.0, show=False)
+    make_feasible(groups)
+    before = gap(model, nn.functional.mse_loss, batches, groups)
+    optimizer = SVRF(groups, lr=0.05)
+    seen = []
+    train(model, optimizer, nn.functional.mse_loss, batches, 30, seen.append)
+    assert seen == list(range(1, 31))
+    assert gap(model, nn.functional.mse_loss, batches, groups) < 0.5 * before
