@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
 from adafw.solver import State
@@ -245,6 +246,20 @@ def test_float32_stays_float32(regression):
         r = adafw.minimize(f, BALL, algorithm, max_iterations=20)
         assert r.x.dtype == np.float32
         assert r.trace[-1].violation <= 1e-5
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_certificates_of_float32_runs_are_computed_in_float64(kind, regression):
+    A, y = regression
+    A = (100 * A).astype(np.float32)
+    f = adafw.LinearModel(kind(A), y, adafw.losses.Squared())
+    r = adafw.minimize(f, adafw.L2Ball(0.5), adafw.AdaGrad(0.1, gradient=adafw.gradients.Full()),
+                       max_iterations=200)  # fmt: skip
+    x, A = r.x.astype(np.float64), A.astype(np.float64)
+    residual = A @ x - y.astype(np.float32)
+    g = 2 * residual @ A / 60
+    assert r.value == pytest.approx((residual**2).mean(), rel=1e-13)
+    assert r.gap == pytest.approx(max(0, g @ x + 0.5 * np.linalg.norm(g)), rel=1e-6, abs=1e-12)
 
 
 def test_result_prints_as_a_table(logistic):

@@ -24,6 +24,7 @@ class Record(NamedTuple):
     `gap` is the exact Frank-Wolfe gap max_v <grad f(x_t), x_t - v>, with the full gradient;
     `lower_bound` the best value - gap up to here (nan unless f is convex); `nonzeros` counts
     |x_j| > 1e-15 of the set's radius; `violation` is how far x_t is outside, relative to it.
+    Value and gap are computed in float64, in float32 runs too.
     """
 
     iteration: int
@@ -168,11 +169,13 @@ class Recorder:
 
     def measure(self, s: State) -> Record:
         """Value, exact gap and all counts at s.x, appended to the trace; counts no work."""
-        value = self.f.value(s.x)
-        g = self.f.gradient(s.x)
+        # In float64 whatever dtype the run has: in float32 the gap would be rounding error near
+        # the minimum, and no certificate.
+        x = s.x.astype(np.float64, copy=False)
+        value, g = self.f.value(x), self.f.gradient(x)
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
-            gap = float(dot(g, s.x - self.constraint.lmo(g)))
+            gap = float(dot(g, x - self.constraint.lmo(g)))
             if gap < 0:  # rounding at an optimal x, where no gap can be
                 gap = 0.0
         bound = math.nan

@@ -27,7 +27,7 @@ class DenseRows(Rows):
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         if batch is None:
-            return self.array @ x
+            return np.concatenate([part @ x for part in self._parts(x)])
         from adafw.kernels import rows
 
         rows_of = as_batch(batch, self.shape[0])
@@ -38,7 +38,9 @@ class DenseRows(Rows):
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         if batch is None:
-            return weights @ self.array
+            ends = np.cumsum([len(part) for part in self._parts(weights)])
+            pieces = zip(np.split(weights, ends[:-1]), self._parts(weights), strict=True)
+            return np.sum([piece @ part for piece, part in pieces], axis=0)
         from adafw.kernels import rows
 
         rows_of = as_batch(batch, self.shape[0])
@@ -46,6 +48,13 @@ class DenseRows(Rows):
         out = np.zeros(self.shape[1], np.result_type(self.dtype, weights.dtype))
         rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
         return out
+
+    def _parts(self, vector: Vector) -> list[NDArray[Any]]:
+        """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""
+        if vector.dtype == self.dtype:
+            return [self.array]
+        step = max(1, (1 << 20) // self.shape[1])
+        return [self.array[k : k + step] for k in range(0, self.shape[0], step)]
 
     def squared_norms(self) -> Vector:
         return np.einsum("ij,ij->i", self.array, self.array)

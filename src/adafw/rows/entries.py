@@ -33,7 +33,7 @@ class EntryRows(Rows):
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         places = self.places if batch is None else self.places[batch]
-        matrix = np.zeros(self.shape[1:], self.dtype)
+        matrix = np.zeros(self.shape[1:], np.result_type(self.dtype, weights.dtype))
         np.add.at(matrix.reshape(-1), places, weights)
         return matrix
 
