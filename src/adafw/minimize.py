@@ -129,8 +129,12 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
-        if run is solver.run:
-            fused.settle(s)
+    # Off the clock: a state of the lazy path is settled for another, and kernels are compiled.
+    if run is solver.run:
+        fused.settle(s)
+        fused.warm_up(f)
+    else:
+        run(f, constraint, algorithm, s, 0)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
     with _Interrupts() as interrupts:
@@ -164,7 +168,6 @@ def _iterate(
     clock = Clock(s.cpu_seconds, s.wall_seconds)
     seconds_per_iteration = math.inf  # not known yet: the first stretch is one iteration
     finite_x = s.x.copy()  # the lazy path moves s.x in place
-    run(f, constraint, algorithm, s, 0)  # compiles what has to be, before the clock starts
     while True:
         status = "interrupted" if interrupts.seen else limits.reached(s, f.n_terms)
         if recorder.due(s) or (status and _unrecorded(s)):
