@@ -134,8 +134,12 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
-        if run is solver.run:
-            fused.settle(s)
+    # Off the clock: a state of the lazy path is settled for another, and kernels are compiled.
+    if run is solver.run:
+        fused.settle(s)
+        fused.warm_up(f)
+    else:
+        run(f, constraint, algorithm, s, 0)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
     with Interrupts() as interrupts:
@@ -171,8 +175,6 @@ class _Loop:
         """Iterates until something ends the run, and says what: the status."""
         clock = Clock(s.cpu_seconds, s.wall_seconds)
         self.finite_x = s.x.copy()  # a copy, as the lazy path moves s.x in place
-        self.iterations(self.f, self.constraint, self.algorithm, s, 0)  # compiles off the clock
-        self.bar.begin()
         pace = math.inf  # seconds an iteration; not known yet, so the first stretch is one
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)

@@ -23,15 +23,10 @@ class Progress:
         automatic = self.terminal and os.environ.get("ADAFW_PROGRESS", "1") != "0"
         self.show = automatic if show is None else show
         self.label = label
-        self.delay = 1.0 if show is None else 0.1
-        self.begin()
+        self.began = time.perf_counter()
+        self.next = self.began + (1.0 if show is None else 0.1)
         self.bar: Any = None
         self.record: Record | None = None
-
-    def begin(self) -> None:
-        """The first iteration starts now."""
-        self.began = time.perf_counter()
-        self.next = self.began + self.delay
 
     def update(self, s: State, n_terms: int, done: float | None) -> None:
         """Draws if it is time to; `done` is the share of the nearest limit used up."""

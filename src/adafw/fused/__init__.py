@@ -4,6 +4,7 @@ Deleting this folder may change nothing but time.
 """
 
 from adafw.fused.lazy import settle
+from adafw.fused.problem import warm_up
 from adafw.fused.registry import PATHS, Run, find
 
-__all__ = ["PATHS", "Run", "find", "settle"]
+__all__ = ["PATHS", "Run", "find", "settle", "warm_up"]

@@ -76,3 +76,10 @@ def _values(schedule: Schedule, t: int, count: int) -> Any:
     if isinstance(schedule.rule, float):
         return np.full(count, schedule.rule)
     return np.array([schedule(t + k) for k in range(count)], dtype=np.float64)
+
+
+def warm_up(f: Any) -> None:
+    """Compiles the products that solver.run asks a linear model for."""
+    if type(f) is LinearModel:
+        first = np.zeros(1, np.int64)
+        f.combine(f.slopes(np.zeros(f.shape, f.dtype), first), first)

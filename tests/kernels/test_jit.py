@@ -1,0 +1,77 @@
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import adafw
+
+DOT = """
+import numpy as np
+from scipy import sparse
+from adafw.rows import as_rows
+A = sparse.csr_array(np.arange(12.0).reshape(4, 3))
+print(as_rows(A).dot(np.ones(3), np.array([1, 1, 3])).tolist())
+"""
+ANSWER = "[12.0, 12.0, 30.0]\n"
+
+
+def run(code, source=Path(adafw.__file__).parents[1], **changes):
+    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    env |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"} | changes
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+
+
+def test_importing_the_library_imports_nothing_heavy():
+    heavy = "{'numba', 'sklearn', 'torch', 'matplotlib', 'pandas'}"
+    done = run(f"import sys, adafw; print(sorted({heavy} & set(sys.modules)))")
+    assert done.stdout == "[]\n"
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    """A copy of the library in which no compiled code can be kept."""
+    target = tmp_path / "src" / "adafw"
+    shutil.copytree(
+        Path(adafw.__file__).parent, target, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (target / "kernels" / "__pycache__").write_text("in the way")
+    return target.parent
+
+
+def test_a_read_only_install_keeps_its_cache_with_the_user(sealed, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    assert run(DOT, sealed, HOME=str(home)).stdout == ANSWER
+    assert list(home.rglob("*.nbi"))
+
+
+def test_without_any_place_to_write_it_still_runs(sealed, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    nowhere.write_text("a file, no directory")
+    assert run(DOT, sealed, HOME=str(nowhere)).stdout == ANSWER
+
+
+def test_a_first_call_that_compiles_says_so_once_and_later_ones_do_not(tmp_path):
+    code = "import logging; logging.basicConfig(level=logging.INFO)" + DOT
+    first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first.stdout == ANSWER
+    assert first.stderr.count("INFO:adafw:compiling for this kind of data") == 1
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
+@pytest.mark.parametrize(("wanted", "lines"), [("1", 1), ("0", 0)])
+def test_the_note_goes_to_a_terminal_unless_progress_is_off(tmp_path, wanted, lines):
+    ours, theirs = pty.openpty()
+    env = os.environ | {
+        "PYTHONPATH": str(Path(adafw.__file__).parents[1]),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "ADAFW_PROGRESS": wanted,
+    }
+    subprocess.run([sys.executable, "-c", DOT], env=env, stderr=theirs, check=True)
+    os.write(theirs, b"end\n")
+    assert os.read(ours, 4096).count(b"adafw: compiling") == lines
