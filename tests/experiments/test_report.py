@@ -99,6 +99,18 @@ def test_curves_are_the_medians_of_the_traces(finished):
     assert drawn.get_xdata()[-1] == pytest.approx(60 * 3 / 300)
 
 
+def test_lines_can_be_told_apart(finished):
+    outcome, _ = finished
+    line = outcome.lines[1]
+    many = [
+        replace(line, spec=replace(line.spec, label=f"K = {k}", table={**line.spec.table}))
+        for k in range(7)
+    ]
+    for lines in (list(outcome.lines), many):
+        looks = figures._styles(lines).values()
+        assert len({(look["color"], look["linestyle"]) for look in looks}) == len(lines)
+
+
 def test_same_figure_same_bytes(finished):
     outcome, _ = finished
     assert figures.svg(figures.draw(outcome)) == figures.svg(figures.draw(outcome))

@@ -16,9 +16,9 @@ _COLUMNS = (
 
 #: Colours that colour-blind readers tell apart (after Wong 2011), by family of methods.
 _FRANK_WOLFE = ("#8c8c8c", "#56b4e9", "#0072b2", "#009e73", "#6a51a3", "#4d4d4d")
-_ADAPTIVE = ("#d55e00", "#e69f00", "#c43c6e", "#f0a30a", "#8b2500", "#e377c2", "#b15928")
+_ADAPTIVE = ("#d55e00", "#e69f00", "#c43c6e")
 _PROJECTED = ("#000000", "#cc79a7", "#117733", "#882255", "#7a9a01", "#aa4499")
-_OTHER = ("#117733", "#4d4d4d", "#332288")
+_OTHER = ("#117733", "#4d4d4d", "#0072b2")
 
 
 def draw(outcome: Outcome) -> Any:
@@ -77,28 +77,43 @@ def _handle(line: Line, style: dict[str, Any]) -> Any:
 
     table = line.spec.options
     shown = (("learning_rate", "η"), ("inner_steps", "K"))
-    setting = ", ".join(f"{sign} = {table[key]}" for key, sign in shown if key in table)
+    words = [f"{sign} = {table[key]}" for key, sign in shown if key in table]
+    setting = ", ".join(word for word in words if word not in line.label)
     return Line2D([], [], label=f"{line.label}\n   {setting}" if setting else line.label, **style)
 
 
 def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:
-    """Colour by family and place in it; thick for the paper's method, broken for projections."""
+    """Colour by family and place in it; thick for the paper's method, broken for projections.
+
+    Where the adaptive method varies in one setting, its colours go from dark to light.
+    """
     palettes = {
         "frank-wolfe": _FRANK_WOLFE, "adaptive": _ADAPTIVE, "projected": _PROJECTED,
         "other": _OTHER,
     }  # fmt: skip
-    seen: dict[str, int] = {}
+    families = [line.family for line in lines]
+    varied = families.count("adaptive") > len(_ADAPTIVE)
+    if varied:
+        palettes["adaptive"] = _ramp(families.count("adaptive"))
     styles = {}
-    for line in lines:
-        number = seen.get(line.family, 0)
-        seen[line.family] = number + 1
+    for place, line in enumerate(lines):
+        number = families[:place].count(line.family)
         palette = palettes[line.family]
+        main = line.family == "adaptive" and number == 0 and not varied
         styles[line.label] = {
             "color": palette[number % len(palette)],
             "linestyle": _dashes(line),
-            "linewidth": 2.4 if line.family == "adaptive" and number == 0 else 1.4,
+            "linewidth": 2.4 if main else 1.4,
         }
     return styles
+
+
+def _ramp(n: int) -> tuple[str, ...]:
+    """n colours from dark violet to yellow."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return tuple(to_hex(colormaps["plasma"](0.9 * i / (n - 1))) for i in range(n))
 
 
 def _dashes(line: Line) -> str:
