@@ -73,6 +73,9 @@ def test_bad_input_ends_with_2_and_a_sentence(capsys, toml, tmp_path):
     code, _, err = run(capsys, "reproduce", toml, "--seeds", "1,x")
     assert code == 2
     assert "must be integers such as 1,2,3" in err
+    code, _, err = run(capsys, "reproduce", toml, "--seeds", "1,1")
+    assert code == 2
+    assert "seeds must be different" in err
     code, _, err = run(capsys, "tune", toml, "CSFW")
     assert code == 2
     assert "algorithm must have a learning rate, got 'CSFW'" in err
@@ -99,7 +102,7 @@ def test_reproduce_own_file(capsys, toml, tmp_path):
     assert code == 0
     assert "Data: support-vector data (60 x 5)" in out
     assert out.strip().endswith("report.html")
-    assert "mine: 3 of 3 runs" in err
+    assert "mine: 2 of 2 runs" in err
     table = (tmp_path / "out" / "mine" / "trace.csv").read_text()
     assert {line.split(",")[-13] for line in table.splitlines()[1:]} == {"5"}
 

@@ -23,9 +23,11 @@ def replacing(path: str | os.PathLike[str], folder: bool = False) -> Iterator[Pa
         for file in partial.iterdir() if folder else [partial]:
             with open(file, "rb") as written:
                 os.fsync(written.fileno())
+        aside = partial.with_suffix(".old")
         if folder and target.is_dir():  # a full directory cannot be replaced in one go
-            _remove(target)
+            os.replace(target, aside)
         os.replace(partial, target)
+        _remove(aside)
     except BaseException:
         _remove(partial)
         raise

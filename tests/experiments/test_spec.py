@@ -82,6 +82,8 @@ def test_quick_data_of_one_problem_among_several(tmp_path):
         for name in ("a", "b")
     )
     text = f"budget = {{ max_epochs = 1 }}\n{parts}\n[quick.data.b]\nrows = 5\n"
+    with pytest.raises(ValueError, match="names of problems must differ"):
+        load(tmp_path, text.replace('name = "b"', 'name = "a"'))
     spec = load(tmp_path, text, quick=True)
     assert [problem.dataset().A.shape[0] for problem in spec.problems] == [10, 5]
     assert spec.setting(spec.problems[0], spec.problems[0].algorithms[0]) == "a: defaults"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from adafw.experiments.results import Line, Outcome, quartiles
+from adafw.experiments.runner import AUDITED
 from adafw.experiments.spec import Problem
 
 HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "fails", "undecided", "not tested"
@@ -200,7 +201,7 @@ _CLAIMS: dict[str, Callable[[Outcome, Problem], Claim]] = {
     "best projection-free by objective": _claim_free("value", "objective"),
     "faster than projected": _claim_projected(same=False),
     "faster than projected with the same estimator": _claim_projected(same=True),
-    "bounds not active": _claim_bounds,
+    AUDITED: _claim_bounds,
     "no clipping needed": _claim_clipping,
     "K about 5 is good": _claim_default_k,
     "large K is slower": _claim_large_k,

@@ -13,7 +13,7 @@ from adafw import checks
 from adafw.experiments import figures, report, results, runner
 from adafw.experiments.claims import judge
 from adafw.experiments.results import Outcome
-from adafw.experiments.spec import load_spec
+from adafw.experiments.spec import check_seeds, load_spec
 from adafw.files import discard_partial, write_text
 
 
@@ -61,7 +61,7 @@ def reproduce(
     """
     spec = load_spec(experiment, quick)
     if seeds is not None:
-        spec = replace(spec, seeds=tuple(checks.integer(seed, "seeds", 0) for seed in seeds))
+        spec = replace(spec, seeds=check_seeds(seeds))
     workers = os.cpu_count() or 1 if workers is None else checks.integer(workers, "workers", 1)
     bar = NoBar() if bar is None else bar
     folder = Path(out) / spec.name

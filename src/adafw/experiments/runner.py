@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from adafw.recorder import Record, every
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 
+AUDITED = "bounds not active"  # the claim that needs runs of its own
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -37,7 +38,7 @@ class Job:
     problem: Problem
     algorithm: AlgorithmSpec
     seed: int
-    budget: dict[str, Any] = field(hash=False)
+    budget: dict[str, Any]
     parts: Path
     file: Path
     audit: bool = False
@@ -57,7 +58,8 @@ class Stopped(Exception):
 
 def parts_of(problem: Problem, work: Path) -> Path:
     """Where the problem's data lie as mapped parts while runs are left to do."""
-    return work / f"data-{digest([dict(problem.data), os.environ.get('ADAFW_DATA')])}.parts"
+    origin = [dict(problem.data), os.path.abspath(problem.folder), os.environ.get("ADAFW_DATA")]
+    return work / f"data-{digest(origin)}.parts"
 
 
 def prepare(problem: Problem, parts: Path) -> None:
@@ -65,7 +67,7 @@ def prepare(problem: Problem, parts: Path) -> None:
     if parts.is_dir() and about_file(parts).is_file():
         return
     data = problem.dataset()
-    problem.objective(data.A[:1], data.y[:1])  # refuses labels that the loss cannot take
+    problem.objective(data.A, data.y)  # refuses what the loss cannot take, before any run
     save_parts(parts, data.A, data.y)
     table = {
         "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
@@ -82,8 +84,8 @@ def about_file(parts: Path) -> Path:
 def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:
     """All runs, interleaved: each repeat and seed goes through all problems and algorithms.
 
-    So that whatever else the machine does hits every algorithm alike. The last ones, one for each
-    problem, count how often bounds on the inner step sizes would have been active.
+    So that whatever else the machine does hits every algorithm alike. Where it is claimed, one more
+    run for each problem counts how often bounds on the inner step sizes would have been active.
     """
     found = []
     for repeat in range(spec.repeats):
@@ -93,7 +95,7 @@ def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:
                     _job(spec, problem, line, seed, repeat, parts[problem.name], work)
                     for line in problem.algorithms
                 ]
-    for problem in spec.problems:
+    for problem in spec.problems if AUDITED in spec.claims else ():
         line = next((a for a in problem.algorithms if is_adaptive(a)), None)
         if line is not None:
             found.append(

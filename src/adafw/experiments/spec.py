@@ -129,7 +129,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """The document with the quick table laid over it; `data` goes into every problem of a name."""
+    """The document with the quick table laid over it; data.<problem> where there are several."""
     merged = dict(document)
     for key, value in overrides.items():
         if key == "data" and "problems" in document:
@@ -137,7 +137,7 @@ def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, An
                 {**problem, "data": {**problem["data"], **value.get(problem["name"], {})}}
                 for problem in document["problems"]
             ]
-        elif isinstance(value, dict) and key == "data":
+        elif key == "data":
             merged[key] = {**document.get(key, {}), **value}
         else:
             merged[key] = value
@@ -149,32 +149,45 @@ def _spec(document: dict[str, Any], source: str, folder: str, quick: bool) -> Sp
     known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims")
     _only(document, (*known, "problems", *single), source)
     name = document.get("name", Path(source).stem)
-    if not re.fullmatch(r"[\w.-]+", str(name)):
-        raise ValueError(
-            f"name must be letters, digits, '.', '_' and '-' in {source}, got {name!r}."
-        )
     tables = document.get("problems")
     if tables is None:
         tables = [{"name": name, **{k: document[k] for k in single if k in document}}]
-    seeds = tuple(
-        checks.integer(seed, "seeds", 0) for seed in document.get("seeds", (1, 2, 3, 4, 5))
-    )
-    if not seeds or len(set(seeds)) < len(seeds) or TUNING_SEED in seeds:
-        raise ValueError(
-            f"seeds must be different, at least one, and not {TUNING_SEED}, by which learning "
-            f"rates are tuned, got {list(seeds)} in {source}."
-        )
+    problems = tuple(_problem(table, source, folder) for table in tables)
+    _check_name("name", name, source)
+    for problem in problems:
+        _check_name("the name of a problem", problem.name, source)
+    if len({problem.name for problem in problems}) < len(problems):
+        raise ValueError(f"names of problems must differ in {source}.")
     return Spec(
         name=name,
         title=document.get("title", name),
-        problems=tuple(_problem(table, source, folder) for table in tables),
+        problems=problems,
         budget=_budget(document.get("budget"), source),
-        seeds=seeds,
+        seeds=check_seeds(document.get("seeds", (1, 2, 3, 4, 5))),
         repeats=checks.integer(document.get("repeats", 1), "repeats", 1),
         notes=tuple(document.get("notes", ())),
         claims=tuple(document.get("claims", ())),
         quick=quick,
     )
+
+
+def check_seeds(seeds: Any) -> tuple[int, ...]:
+    """Seeds to judge by: different ones, and not the one that learning rates are tuned on."""
+    found = tuple(checks.integer(seed, "seeds", 0) for seed in seeds)
+    if not found or len(set(found)) < len(found) or TUNING_SEED in found:
+        raise ValueError(
+            f"seeds must be different, at least one, and not {TUNING_SEED}, by which learning "
+            f"rates are tuned, got {list(found)}."
+        )
+    return found
+
+
+def _check_name(what: str, name: Any, source: str) -> None:
+    """Names become names of files."""
+    if not re.fullmatch(r"[\w.-]*\w[\w.-]*", str(name)):
+        raise ValueError(
+            f"{what} must be letters, digits, '.', '_' and '-' in {source}, got {name!r}."
+        )
 
 
 def _budget(table: Any, source: str) -> dict[str, Any]:
