@@ -452,7 +452,7 @@ def test_a_frozen_parameter_shifts_no_constraint():
     """Positional lists give later layers the wrong set when an earlier one is frozen."""
     model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3), nn.Linear(3, 1))
     groups = constrain(model, adafw.LInfBall, diameter=6.0, show=False)
-    radii = {n: g["constraint"].radius for g in groups for n in g["names"] if g["constraint"]}
+    radii = {n: g["constraint"].radius for g in groups for n in g["names"]}
     model[0].requires_grad_(False)
     frozen = model[0].weight.clone()
     make_feasible(groups)
@@ -461,7 +461,7 @@ def test_a_frozen_parameter_shifts_no_constraint():
     optimizer.step()
     assert torch.equal(model[0].weight, frozen)
     for key, p in model.named_parameters():
-        if key in radii and not key.startswith("0."):
+        if not key.startswith("0."):
             vertex = p.detach().abs()  # lr = 1 lands on a vertex, where ties give 0
             torch.testing.assert_close(vertex, vertex.sign() * radii[key])
             assert vertex.any()
@@ -509,6 +509,27 @@ def test_the_projected_baselines_project_in_the_norm_of_their_metric():
     z = x - p.grad / h
     torch.testing.assert_close(p.detach(), adafw.L1Ball(1.0).project(z, h))
     assert (p.detach() - adafw.L1Ball(1.0).project(z)).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("order", [1.2, 1.5, 1.9])
+def test_lp_balls_of_order_between_one_and_two_are_trained(order):
+    """Others raise for them."""
+    if not hasattr(adafw, "LpBall"):
+        pytest.skip("the core has no LpBall yet")
+    model = network()
+    groups = groups_of(model, adafw.LpBall(1.0, order))
+    train(model, AdamSFW(groups, lr=0.01), batches(10))
+    assert all(
+        group["constraint"].contains(p.detach()) for group in groups for p in group["params"]
+    )
+
+
+def test_state_may_be_looked_at_before_the_first_step():
+    model = network()
+    optimizer = AdamSFW(groups_of(model, SETS["linf"]), lr=0.01)
+    assert not optimizer.state[model[0].weight]
+    train(model, optimizer, batches(1))
+    assert optimizer.state[model[0].weight]["momentum"].any()
 
 
 @pytest.mark.parametrize("kind", ["SFW", "AdaSFW", "AdamSFW", "AdaGrad", "AMSGrad"])
