@@ -40,7 +40,8 @@ def test_the_norm_is_what_glorot_s_initialisation_is_expected_to_have(shape):
 )  # fmt: skip
 def test_every_set_has_the_l2_diameter_asked_for(family):
     model = small_cnn()
-    for group in constrain(model, family, diameter=6.0, show=False):
+    rules = {"6.bias": None}  # a simplex in one dimension is a point
+    for group in constrain(model, family, diameter=6.0, rules=rules, show=False):
         for p in group["params"]:
             if group["constraint"] is not None:
                 got = group["constraint"].diameter(tuple(p.shape))
@@ -57,13 +58,16 @@ def test_the_radius_of_the_linf_ball_is_the_paper_s():
 
 
 def test_norm_layers_and_scalars_get_no_set_unless_asked():
-    sets = sets_of(constrain(small_cnn(), adafw.LInfBall, radius=0.5, show=False))
+    model = small_cnn()
+    model.temperature = nn.Parameter(torch.tensor(1.0))
+    sets = sets_of(constrain(model, adafw.LInfBall, diameter=6.0, show=False))
     free = {name for name, s in sets.items() if s is None}
-    assert free == {"1.weight", "1.bias", "5.weight", "5.bias", "6.bias"}
-    rules = {nn.LayerNorm: adafw.L2Ball, "6.bias": adafw.Box(-1.0, 1.0)}
-    sets = sets_of(constrain(small_cnn(), adafw.LInfBall, radius=9.0, rules=rules, show=False))
+    assert free == {"1.weight", "1.bias", "5.weight", "5.bias", "temperature"}
+    assert sets["6.bias"].radius == pytest.approx(3.0)
+    rules = {nn.LayerNorm: adafw.L2Ball, "temperature": adafw.Box(-1.0, 1.0)}
+    sets = sets_of(constrain(model, adafw.LInfBall, radius=9.0, rules=rules, show=False))
     assert sets["5.weight"] == adafw.L2Ball(9.0)
-    assert sets["6.bias"] == adafw.Box(-1.0, 1.0)
+    assert sets["temperature"] == adafw.Box(-1.0, 1.0)
     assert sets["1.weight"] is None
 
 
@@ -112,6 +116,8 @@ def test_the_table_says_what_got_which_set(capsys):
 def test_what_cannot_be_understood_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         constrain(small_cnn(), adafw.LInfBall, show=False, **arguments)
+    with pytest.raises(ValueError, match=r"Simplex.* is a single point for parameter '6.bias' of"):
+        constrain(small_cnn(), adafw.Simplex, diameter=6.0, show=False)
     with pytest.raises(ValueError, match="model must have parameters"):
         constrain(nn.ReLU(), adafw.LInfBall, radius=1.0, show=False)
 
@@ -129,7 +135,7 @@ def test_make_feasible_projects_what_lies_outside_and_only_that(family, dtype):
     groups = constrain(model, family, radius=0.1, show=False)
     with pytest.raises(ValueError, match="'weight' starts outside"):
         AdaSFW(groups, lr=0.1)
-    assert make_feasible(groups) == ["parameter 'weight'"]
+    assert make_feasible(groups) == ["weight"]
     AdaSFW(groups, lr=0.1)
     assert torch.equal(model.bias, inside)
     nearest = family(0.1).project(before.double()).to(dtype)

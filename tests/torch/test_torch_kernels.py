@@ -25,7 +25,7 @@ def group_of(size, dtype, start=None):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("size", [1, 7, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("size", [1, 7, 2047, 2048, 2049, 5000])
 @pytest.mark.parametrize("name", MAKERS)
 def test_equals_plain_torch(name, size, dtype):
     rng = torch.Generator().manual_seed(size)
@@ -45,18 +45,6 @@ def test_equals_plain_torch(name, size, dtype):
         assert adafw.LInfBall(0.7).contains(p.detach())
         for key in a.state[p]:
             torch.testing.assert_close(a.state[p][key], b.state[q][key], rtol=0, atol=5 * tolerance)
-
-
-def test_the_sums_are_exact_to_a_few_roundings():
-    rng = np.random.default_rng(0)
-    products = rng.random(2 * kernels.SLICE).astype(np.float32)
-    for n in (1, 100, kernels.SLICE):
-        rows = products.copy()
-        slope, curvature = kernels._sums(rows, n)
-        assert slope == pytest.approx(products[:n].sum(dtype=float), rel=1e-6)
-        assert curvature == pytest.approx(
-            products[kernels.SLICE : kernels.SLICE + n].sum(dtype=float), rel=1e-6
-        )
 
 
 def test_the_same_bits_in_every_run():

@@ -103,7 +103,7 @@ class ConstrainedOptimizer(Optimizer):
                 if g is None or p.numel() == 0:
                     continue
                 check_gradient(g, group, i)
-                if p not in self.state:
+                if not self.state[p]:
                     self._prepare(p, group, i)
                 if options["lr"] > 0:
                     work.append((p, g, options))
@@ -146,8 +146,10 @@ class ConstrainedOptimizer(Optimizer):
                 part.copy_(x)
 
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int) -> None:
-        """Makes the state of a parameter met for the first time (even at lr = 0: torch's
-        distributed checkpoints rely on that)."""
+        """Makes the state of a parameter met for the first time.
+
+        Even at lr = 0, on which torch's distributed checkpoints rely.
+        """
         check_start(p, group, i)
         state = self.state[p]
         state["step"] = 0
@@ -189,13 +191,11 @@ class ConstrainedOptimizer(Optimizer):
                     self.state[p][key] = _loaded(value, p)
 
 
+_LOW = (torch.float16, torch.bfloat16)
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
     "them by another objective than the one whose gap is measured; choose a smaller radius."
 )
-
-
-_LOW = (torch.float16, torch.bfloat16)
 
 
 def state_dtype(p: Tensor) -> torch.dtype:

@@ -12,9 +12,14 @@ from adafw.torch import matrices, sharded
 
 def name_of(group: Mapping[str, Any], i: int) -> str:
     """How to call the i-th parameter of a group in a message."""
-    names = group.get("names") or group.get("param_names")
-    shape = tuple(group["params"][i].shape)
-    return f"parameter {names[i]!r}" if names else f"parameter {i} of shape {shape}"
+    if _names(group):
+        return f"parameter {_names(group)[i]!r}"
+    return f"parameter {i} of shape {tuple(group['params'][i].shape)}"
+
+
+def _names(group: Mapping[str, Any]) -> Any:
+    """The names that `constrain` gave, or torch where it was handed named parameters."""
+    return group.get("names") or group.get("param_names")
 
 
 def contains(constraint: Constraint, x: Tensor) -> bool:
@@ -69,7 +74,7 @@ def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
             sharded.refuse(p, "make_feasible", name_of(group, i))
             if not contains(constraint, p):
                 p.copy_(_nearest(constraint, p))
-                moved.append(name_of(group, i))
+                moved.append(_names(group)[i] if _names(group) else name_of(group, i))
     return moved
 
 

@@ -2,8 +2,7 @@
 
 Same signature and same results (up to the order of sums) as the updates they stand in for. A
 tensor is worked through in slices that stay in the first cache, one pass per inner step: the
-pass does the last step and measures the next. Sums are made by halving, which is fast without
-reordering tricks, exact to a few roundings, and the same in every run.
+pass does the last step and measures the next. The slices' sums are added in float64.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
 
@@ -17,7 +16,9 @@ from torch import Tensor
 
 from adafw.torch.updates import Options, State
 
-SLICE = 1024  # entries; a power of two
+SLICE = 2048  # entries
+#: Sums within a slice may be made in the order that suits the processor, always the same one.
+SUMS = {"reassoc", "nsz"}
 _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
 
@@ -57,14 +58,14 @@ def _inner(options: Options) -> tuple[float, float, float, int, float]:
             options["inner_steps"], options["max_step"])  # fmt: skip
 
 
-def _workspace(x: Any) -> tuple[Any, Any, Any]:
-    """Room for the gradient of Q, for h and for a slice of products.
+def _workspace(x: Any) -> tuple[Any, Any]:
+    """Room for the gradient of Q and for h.
 
     Kept from one step to the next, as fresh pages are dear, unless it is large.
     """
     rooms = _memory.__dict__.get(x.dtype)
     if rooms is None or rooms[0].size < x.size:
-        rooms = tuple(np.empty(n, x.dtype) for n in (x.size, x.size, 2 * SLICE))
+        rooms = np.empty(x.size, x.dtype), np.empty(x.size, x.dtype)
         if x.size <= _KEPT:
             _memory.__dict__[x.dtype] = rooms
     return rooms
@@ -94,7 +95,7 @@ def _sfw(x, g, m, beta, gamma, radius):
 
 
 @njit(cache=True, nogil=True)
-def _adasfw(x, g, squares, grad, h, products, offset, radius, eta, inner_steps, bound):
+def _adasfw(x, g, squares, grad, h, offset, radius, eta, inner_steps, bound):
     real = x.dtype.type
     slope = curvature = 0.0
     for low in range(0, x.size, SLICE):
@@ -102,16 +103,14 @@ def _adasfw(x, g, squares, grad, h, products, offset, radius, eta, inner_steps, 
         new, total = g[low:high], squares[low:high]
         for i in range(new.size):
             total[i] += new[i] * new[i]
-        a, b = _measure(x[low:high], new, total, h[low:high], products, real(offset), real(radius))
+        a, b = _measure(x[low:high], new, total, h[low:high], real(offset), real(radius))
         slope += a
         curvature += b
-    _inner_steps(x, g, grad, h, products, radius, eta, inner_steps, bound, slope, curvature)
+    _inner_steps(x, g, grad, h, radius, eta, inner_steps, bound, slope, curvature)
 
 
 @njit(cache=True, nogil=True)
-def _adamsfw(
-    x, g, m, s, largest, grad, h, products, beta_m, beta_s, offset, radius, eta, inner_steps, bound
-):
+def _adamsfw(x, g, m, s, largest, grad, h, beta_m, beta_s, offset, radius, eta, inner_steps, bound):
     real = x.dtype.type
     slope = curvature = 0.0
     keep_m, new_m = real(beta_m), real(1 - beta_m)
@@ -125,14 +124,14 @@ def _adamsfw(
             value = keep_s * square[i] + new_s * (new[i] * new[i])
             square[i] = value
             most[i] = max(most[i], value)
-        a, b = _measure(x[low:high], mean, most, h[low:high], products, real(offset), real(radius))
+        a, b = _measure(x[low:high], mean, most, h[low:high], real(offset), real(radius))
         slope += a
         curvature += b
-    _inner_steps(x, m, grad, h, products, radius, eta, inner_steps, bound, slope, curvature)
+    _inner_steps(x, m, grad, h, radius, eta, inner_steps, bound, slope, curvature)
 
 
 @njit(cache=True, nogil=True)
-def _inner_steps(x, m, grad, h, products, radius, eta, inner_steps, bound, slope, curvature):
+def _inner_steps(x, m, grad, h, radius, eta, inner_steps, bound, slope, curvature):
     """The K inner steps, the first of which is measured already."""
     real = x.dtype.type
     r = real(radius)
@@ -144,7 +143,7 @@ def _inner_steps(x, m, grad, h, products, radius, eta, inner_steps, bound, slope
             if k == 0:
                 grad[low:high] = m[low:high]
             a, b = _advance(
-                x[low:high], grad[low:high], h[low:high], products,
+                x[low:high], grad[low:high], h[low:high],
                 r, real(gamma), real(gamma / eta),
             )  # fmt: skip
             slope += a
@@ -163,21 +162,23 @@ def _away(y, q, radius):
     return y + (radius if q > 0 else (-radius if q < 0 else q))
 
 
-@njit(cache=True, nogil=True)
-def _measure(x, grad, squares, h, products, offset, radius):
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def _measure(x, grad, squares, h, offset, radius):
     """h = offset + sqrt(squares), <G, d> and <d, h d> of a slice."""
     for i in range(x.size):
         h[i] = offset + np.sqrt(squares[i])
+    slope = curvature = x.dtype.type(0)
     for i in range(x.size):
         d = _away(x[i], grad[i], radius)
-        products[i] = grad[i] * d
-        products[SLICE + i] = h[i] * d * d
-    return _sums(products, x.size)
+        slope += grad[i] * d
+        curvature += h[i] * d * d
+    return float(slope), float(curvature)
 
 
-@njit(cache=True, nogil=True)
-def _advance(x, grad, h, products, radius, gamma, rate):
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def _advance(x, grad, h, radius, gamma, rate):
     """x <- x - gamma d, G <- G - rate h d on a slice, and the two sums at the new point."""
+    slope = curvature = x.dtype.type(0)
     for i in range(x.size):
         q, y = grad[i], x[i]
         d = _away(y, q, radius)
@@ -186,35 +187,9 @@ def _advance(x, grad, h, products, radius, gamma, rate):
         x[i] = y
         grad[i] = q
         d = _away(y, q, radius)
-        products[i] = q * d
-        products[SLICE + i] = h[i] * d * d
-    return _sums(products, x.size)
-
-
-@njit(cache=True, nogil=True)
-def _sums(products, n):
-    """The sums of both rows of products, of which n entries are filled; they are used up."""
-    for i in range(n, SLICE):
-        products[i] = 0
-        products[SLICE + i] = 0
-    slope = curvature = 0.0
-    width = SLICE // 8
-    while width >= 8:
-        for i in range(width):
-            products[i] = _eight(products, i, width)
-        for i in range(width):
-            products[SLICE + i] = _eight(products, SLICE + i, width)
-        width //= 8
-    for i in range(width * 8):
-        slope += products[i]
-        curvature += products[SLICE + i]
-    return slope, curvature
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _eight(p, i, w):
-    left = (p[i] + p[i + w]) + (p[i + 2 * w] + p[i + 3 * w])
-    return left + ((p[i + 4 * w] + p[i + 5 * w]) + (p[i + 6 * w] + p[i + 7 * w]))
+        slope += q * d
+        curvature += h[i] * d * d
+    return float(slope), float(curvature)
 
 
 @njit(cache=True, nogil=True)

@@ -42,7 +42,7 @@ class Rule:
             if getattr(self, name) is not None:
                 checks.real(getattr(self, name), name, 0, above=True)
 
-    def __call__(self, p: Tensor) -> Constraint:
+    def __call__(self, p: Tensor, name: str) -> Constraint:
         """The set for a parameter: its radius, or the one that gives the l2 diameter."""
         if self.radius is not None:
             return self.family(self.radius)
@@ -51,7 +51,10 @@ class Rule:
         unit = self.family(1.0)
         of_unit = unit.diameter(matrix_shape(unit, tuple(p.shape)))
         if of_unit == 0:
-            raise ValueError(f"{unit!r} is one point in shape {tuple(p.shape)}: no radius fits.")
+            raise ValueError(
+                f"{unit!r} is a single point for parameter {name!r} of shape {tuple(p.shape)}, so "
+                f"it cannot have a diameter; give it a rule such as {{{name!r}: None}}."
+            )
         return self.family(wanted / of_unit)
 
 
@@ -89,7 +92,7 @@ def constrain(
         as "head.*" or "*.bias". Values: None (no set), a set, a family, or a `Rule`.
     show : print a table of what got which set.
 
-    Normalisation layers and parameters of one entry get None unless a rule names them.
+    Normalisation layers and scalars (tensors without dimensions) get None unless a rule names them.
     """
     default = Rule(family, diameter, radius)
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
@@ -97,7 +100,7 @@ def constrain(
     lines = []
     for name, p, layer in _named(model):
         rule = _rule_for(name, p, layer, exceptions, default)
-        chosen = rule(p) if isinstance(rule, Rule) else rule
+        chosen = rule(p, name) if isinstance(rule, Rule) else rule
         group = by_set.setdefault(chosen, {"params": [], "names": [], "constraint": chosen})
         group["params"].append(p)
         group["names"].append(name)
@@ -155,4 +158,4 @@ def _rule_for(
         fits = fnmatchcase(name, key) if isinstance(key, str) else isinstance(layer, key)
         if fits:
             return rule
-    return None if isinstance(layer, _NORM_LAYERS) or p.numel() <= 1 else default
+    return None if isinstance(layer, _NORM_LAYERS) or p.dim() == 0 else default

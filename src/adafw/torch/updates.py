@@ -7,6 +7,7 @@ accelerator: step sizes stay tensors without dimensions. The mathematics is that
 and `adafw.metrics`, proven equal by the tests.
 """
 
+import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from adafw.arrays import dot
 from adafw.constraints import Constraint, LInfBall
 from adafw.torch import matrices
 
@@ -22,6 +22,10 @@ State = MutableMapping[str, Any]
 Options = Mapping[str, Any]
 MetricUpdate = Callable[[Tensor, State, Options], tuple[Tensor, Tensor | None]]
 Move = Callable[[Tensor, Tensor, Any, Constraint | None, Options], None]
+
+_KEPT = 1 << 22  # entries of working memory kept from one update to the next
+_PART = 1 << 16  # entries of a part: five of them fit the second cache
+_memory = threading.local()
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def sfw_momentum(g: Tensor, state: State, options: Options) -> tuple[Tensor, Non
 def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
     """(g, h) with h = offset + sqrt(sum of g^2); see `adafw.metrics.AdaGrad`."""
     state["sum_squares"].addcmul_(g, g)
-    return g, state["sum_squares"].sqrt().add_(options["offset"])
+    return g, _root(state["sum_squares"]).add_(options["offset"])
 
 
 def amsgrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
@@ -64,7 +68,11 @@ def amsgrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, T
     state["mean_squares"].mul_(beta_s).addcmul_(g, g, value=1 - beta_s)
     largest = state["max_squares"]
     torch.maximum(largest, state["mean_squares"], out=largest)
-    return state["momentum"], largest.sqrt().add_(options["offset"])
+    return state["momentum"], _root(largest).add_(options["offset"])
+
+
+def _root(squares: Tensor) -> Tensor:
+    return torch.sqrt(squares, out=scratch(squares, 4)[3])  # the other three are the move's
 
 
 def frank_wolfe(
@@ -74,7 +82,7 @@ def frank_wolfe(
     if constraint is None:
         x.add_(m, alpha=-options["lr"])
         return
-    d = direction(constraint, m, x, out=torch.empty_like(m))
+    d = direction(constraint, m, x, out=scratch(m, 1)[0])
     # Every point minimises <0, v>: where m is 0 everywhere there is nothing to move for.
     x.addcmul_(d, step_size(m, d, constraint, options) * m.any(), value=-1)
 
@@ -103,21 +111,64 @@ def adaptive(
     if constraint is None:
         x.addcdiv_(m, h, value=-eta)
         return
-    grad_q, hd = m.clone(), torch.empty_like(m)  # memory is taken once: fresh pages are dear
-    d = torch.empty_like(m)
+    grad_q, d, hd = scratch(m, 3)
+    grad_q.copy_(m)
+    parts = _parts(constraint, [x, grad_q, h, d, hd])
+    gamma: Any = 0.0
     for k in range(inner_steps):
-        direction(constraint, grad_q, x, out=d)
-        torch.mul(h, d, out=hd)
-        gamma = short_step(dot(grad_q, d), dot(hd, d), eta, options["max_step"])
-        if k + 1 < inner_steps:
-            grad_q.addcmul_(hd, gamma / eta, value=-1)
-        x.addcmul_(d, gamma, value=-1)
+        slopes, curvatures = [], []
+        for y, q, metric, away, scaled in parts:
+            if k > 0:  # the last step, done here as the part is then in the cache
+                q.addcmul_(scaled, gamma / eta, value=-1)
+                y.addcmul_(away, gamma, value=-1)
+            direction(constraint, q, y, out=away)
+            torch.mul(metric, away, out=scaled)
+            slopes.append(_dot(q, away))
+            curvatures.append(_dot(scaled, away))
+        gamma = short_step(_total(slopes), _total(curvatures), eta, options["max_step"])
+    x.addcmul_(d, gamma, value=-1)
+
+
+def _parts(constraint: Constraint, tensors: list[Tensor]) -> list[tuple[Tensor, ...]]:
+    """The tensors cut into flat parts that fit the cache, if the set works entry by entry."""
+    x = tensors[0]
+    if type(constraint) is not LInfBall or not all(t.is_contiguous() for t in tensors):
+        return [tuple(tensors)]
+    size = _PART if x.device.type == "cpu" else x.numel()
+    return list(zip(*(torch.split(t.view(-1), size) for t in tensors), strict=True))
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    return torch.dot(a, b) if a.dim() == 1 else torch.dot(a.reshape(-1), b.reshape(-1))
+
+
+def _total(terms: list[Tensor]) -> Tensor:
+    return terms[0] if len(terms) == 1 else torch.stack(terms).sum()
 
 
 def short_step(slope: Tensor, curvature: Tensor, eta: float, bound: float) -> Tensor:
-    """min(eta slope / curvature, bound), 0 when either is <= 0; NaN is handed on, to be seen."""
-    gamma = (eta * (slope / curvature)).clamp(max=bound)
-    return gamma.masked_fill((slope <= 0) | (curvature <= 0), 0.0)
+    """min(eta slope / curvature, bound), 0 when slope <= 0 or d = 0; NaN is handed on, to be seen.
+
+    The smallest normal number changes no curvature but 0, and makes 0 / 0 a 0.
+    """
+    tiny = torch.finfo(curvature.dtype).tiny
+    return (slope / (curvature + tiny)).mul_(eta).clamp_(0.0, bound)
+
+
+def scratch(like: Tensor, count: int) -> list[Tensor]:
+    """At most four uninitialised tensors for use within one update.
+
+    On the CPU their memory is kept from one update to the next, unless it is large, as fresh
+    pages are dear there; accelerators have their caching allocators.
+    """
+    if like.device.type != "cpu" or like.numel() > _KEPT:
+        return [torch.empty_like(like) for _ in range(count)]
+    kept: dict[Any, list[Tensor]] = _memory.__dict__
+    rooms = kept.get(like.dtype)
+    if rooms is None or rooms[0].numel() < like.numel():
+        rooms = [torch.empty(like.numel(), dtype=like.dtype) for _ in range(4)]
+        kept[like.dtype] = rooms
+    return [room[: like.numel()].view(like.shape) for room in rooms[:count]]
 
 
 def projected(

@@ -60,13 +60,12 @@ class RecursiveOptimizer(ConstrainedOptimizer):
         **options: Any,
     ) -> None:
         super().__init__(params, {"lr": lr, "rescale": rescale, **options}, weight_decay, None)
-        for group in self.param_groups:
-            for i, p in enumerate(group["params"]):
-                sharded.refuse(p, type(self).__name__, name_of(group, i))
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
         check_rescale(group)
+        for i, p in enumerate(group["params"]):
+            sharded.refuse(p, type(self).__name__, name_of(group, i))
 
     def check_lr(self, group: dict[str, Any]) -> float:
         return step_size_of(group)
@@ -131,7 +130,7 @@ class RecursiveOptimizer(ConstrainedOptimizer):
         here = p.grad
         if here is None or p.numel() == 0 or float(group["lr"]) == 0:
             return None
-        if p not in self.state:
+        if not self.state[p]:
             self._prepare(p, group, i)
         state, here = self.state[p], here.to(state_dtype(p))
         if self.snapshots and not state.get("begun"):
@@ -177,7 +176,7 @@ class RecursiveOptimizer(ConstrainedOptimizer):
     def _keep(self, gradients: dict[Tensor, Tensor]) -> None:
         for p, group, i in self._named():
             if p.requires_grad and p.numel() > 0:
-                if p not in self.state:
+                if not self.state[p]:
                     self._prepare(p, group, i)
                 nothing = torch.zeros_like(self.state[p]["estimate"])
                 self._remember(p, gradients.get(p, nothing))

@@ -1,0 +1,97 @@
+"""
+A small convolutional network with a set for every layer
+=========================================================
+
+A network for 8x8 digits is trained three times with the same batches: with AdamW, with AdamSFW in
+linf balls for all layers, and with AdamSFW under per-layer rules: the convolutions' spectral norms
+stay below 1.5, and the hidden layer is held in an l1 ball, which leaves it few weights.
+"""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+import adafw
+from adafw.torch import AdamSFW, NewtonSchulzBall, Rule, constrain, gap, make_feasible
+from adafw.torch.measures import evaluate
+from adafw.torch.training import train
+
+torch.set_num_threads(1)
+images, labels = load_digits(return_X_y=True)
+x = torch.tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
+y = torch.tensor(labels)
+order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
+x, y = x[order], y[order]
+loss_fn = nn.CrossEntropyLoss()
+
+
+class Batches:
+    """The first 1400 digits in batches of 50, shuffled anew for each epoch."""
+
+    def __init__(self):
+        self.rng = torch.Generator().manual_seed(1)
+
+    def __iter__(self):
+        for rows in torch.randperm(1400, generator=self.rng).split(50):
+            yield x[rows], y[rows]
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10),
+    )  # fmt: skip
+
+
+# %%
+# Three optimizers. `constrain` prints which parameter got which set; `make_feasible` moves the
+# initial weights into their sets where they are outside.
+
+
+def adamw(model):
+    return torch.optim.AdamW(model.parameters(), lr=2e-3), []
+
+
+def linf(model):
+    groups = constrain(model, adafw.LInfBall, diameter=20.0, show=False)
+    return AdamSFW(groups, lr=2e-3), groups
+
+
+def by_layer(model):
+    rules = {"*.bias": None, nn.Conv2d: Rule(NewtonSchulzBall, radius=1.5),
+             "6.weight": Rule(adafw.L1Ball, radius=60.0)}  # fmt: skip
+    groups = constrain(model, adafw.LInfBall, diameter=20.0, rules=rules)
+    print("moved into their sets:", make_feasible(groups))
+    for group in groups:
+        if isinstance(group["constraint"], adafw.L1Ball):  # each inner step moves one weight
+            group.update(inner_steps=20, lr=3e-2)
+    return AdamSFW(groups, lr=1e-2), groups
+
+
+# %%
+# Training, and what came of it: accuracy, the spectral norms of the convolutions, how many weights
+# of the hidden layer matter, and the exact Frank-Wolfe gap, which only constrained problems have.
+
+for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": by_layer}.items():
+    model = network()
+    optimizer, groups = make(model)
+
+    def inside(epoch, groups=groups):
+        for group in groups:
+            for p in group["params"]:
+                flat = p.detach().reshape(len(p), -1) if p.dim() > 2 else p.detach()
+                assert group["constraint"] is None or group["constraint"].contains(flat)
+
+    train(model, optimizer, loss_fn, Batches(), epochs=15, after_epoch=inside)
+    right = lambda out, target: out.argmax(1) == target  # noqa: E731
+    _, accuracy = evaluate(model, loss_fn, [(x[1400:], y[1400:])], right)
+    kernels = [model[i].weight.detach().flatten(1) for i in (0, 2)]
+    spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in kernels]
+    hidden = model[6].weight.detach().abs()
+    matter = float((hidden > 1e-2 * hidden.max()).float().mean())
+    line = f"{name:18} test accuracy {accuracy:.3f}, spectral norms {spectral[0]:.2f} and "
+    line += f"{spectral[1]:.2f}, hidden weights above 1 % of the largest {matter:.0%}"
+    if groups:
+        line += f", gap {gap(model, loss_fn, [(x[:1400], y[:1400])], groups):.3g}"
+    print(line)
