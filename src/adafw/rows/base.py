@@ -33,11 +33,6 @@ class Rows(ABC):
     def describe(self) -> Plain:
         """What tells this data from other data."""
 
-    @property
-    @abstractmethod
-    def arrays(self) -> Any:
-        """The plain arrays that the kernels take."""
-
 
 def read_only(array: Any) -> Any:
     """A view that cannot be written: memory-mapped and ordinary data then share compiled code."""
