@@ -4,14 +4,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint format bench clean help
+.PHONY: demo test test-slow lint format bench versus clean help
 
 help:
 	@echo "make demo       the paper's first experiment, with a table and a figure"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take long"
 	@echo "make lint       ruff and mypy"
-	@echo "make bench      benchmarks"
+	@echo "make bench      benchmarks: kernels, and the promised ratios"
+	@echo "make versus     the same problems solved by other packages"
 
 demo: $(VENV)/.core
 	$(BIN)/python examples/support_vector.py --out out/demo
@@ -32,7 +33,11 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.test
-	$(BIN)/python -m pytest benchmarks --benchmark-only
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/kernels --benchmark-only -q -p no:xdist
+	$(BIN)/python benchmarks/targets.py
+
+versus: $(VENV)/.versus
+	$(BIN)/python benchmarks/versus/run.py
 
 # One stamp file for each set of packages: what is installed is not installed again.
 $(BIN)/python:
@@ -46,6 +51,10 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e ".[test,torch]"
+	@touch $@
+
+$(VENV)/.versus: $(VENV)/.test
+	$(PIP) copt celer skglm
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -40,7 +40,7 @@ def thaw(words: Any) -> Any:
     if not isinstance(words, np.ndarray):
         return words
     left = [int(w) for w in words]
-    bits = getattr(np.random, _KINDS[left.pop(0)])()
+    bits = getattr(np.random, _KINDS[left.pop(0)])(0)  # any seed: the words replace it
     bits.state = _fill(bits.state, left)
     return np.random.Generator(bits)
 

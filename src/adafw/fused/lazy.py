@@ -70,7 +70,7 @@ def _loosen(f: FiniteSum, algorithm: Algorithm, s: State) -> None:
     longest = int(np.diff(f.rows.arrays[2]).max())  # type: ignore[attr-defined]
     s.gradient |= {
         "table": table,
-        "support": np.flatnonzero(s.x),
+        "support": np.flatnonzero(s.x != 0),
         "candidates": np.empty(0, np.int64),
         "capacity": max(_TIMES * _ROOM, 8 * inner_steps) + longest,
         # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
@@ -87,12 +87,10 @@ def _iterate(
 
     part = s.gradient
     table, support, listed = part["table"], part["support"], part["candidates"]
-    n = s.x.size
-    active = (np.empty(n, np.int64), *(np.empty(n) for _ in range(5)))
-    active[0][: support.size] = support
     candidates = np.empty(max(part["capacity"], listed.size), np.int64)
     candidates[: listed.size] = listed
     rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
+    active = problem.room(support, (ends.size - 1) * inner_steps, s.x.size)
     room = max(_ROOM, 4 * inner_steps)
     done, size, candidates, count, threshold = lazy_l1.run(
         problem.terms(f), indices, ends, s.t, part["alpha"], table, table.view(np.uint64), s.x,

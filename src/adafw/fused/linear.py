@@ -35,18 +35,14 @@ def run(
 
 
 class _L1:
-    """The support of x and room for the active coordinates; the kernels of the l1 ball."""
+    """The support of x and the kernels of the l1 ball."""
 
     def __init__(self, constraint: Any, s: State) -> None:
         from adafw.kernels import l1
 
         self.kernels, self.radius = l1, constraint.radius
+        self.support = np.flatnonzero(s.x != 0)
         n = s.x.size
-        support = np.flatnonzero(s.x)
-        self.size = support.size
-        # Only the front is ever touched: the rest costs addresses, not memory.
-        self.active = (np.empty(n, np.int64), *(np.empty(n) for _ in range(5)))
-        self.active[0][: self.size] = support
         unsigned = np.dtype(f"u{s.x.dtype.itemsize}")
         self.peaks = np.empty(-(-n // l1.BLOCK), unsigned)
         self.limits = (
@@ -58,18 +54,22 @@ class _L1:
         kind, step = problem.numbers(algorithm)
         memory, base, g = _estimate(f, algorithm, s)
         rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
+        projected = type(algorithm.step) is ProjectedStep
+        most = s.x.size if projected else (ends.size - 1) * inner_steps
+        active = problem.room(self.support, most, s.x.size)
         work = (
             kind, problem.terms(f), indices, ends, memory, base, g, g.view(self.peaks.dtype),
-            self.limits, s.step.get("sum_squares", g[:0]), self.peaks, s.x, self.active, self.size,
-            self.radius,
+            self.limits, s.step.get("sum_squares", g[:0]), self.peaks, s.x, active,
+            self.support.size, self.radius,
         )  # fmt: skip
-        if type(algorithm.step) is not ProjectedStep:
-            done, self.size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
-            return int(done)
-        done, self.size, projections, s.step["level"] = self.kernels.run_projected(
-            *work, rates, offset, s.step.get("level", 0.0)
-        )
-        s.projections += projections
+        if projected:
+            done, size, projections, s.step["level"] = self.kernels.run_projected(
+                *work, rates, offset, s.step.get("level", 0.0)
+            )
+            s.projections += projections
+        else:
+            done, size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
+        self.support = active[0][:size].copy()
         return int(done)
 
 

@@ -72,6 +72,14 @@ def rates(step: Any, t: int, count: int) -> tuple[Any, Any, int, float]:
     return etas, _values(step.max_step, t, count), step.inner_steps, offset
 
 
+def room(support: Any, more: int, n: int) -> tuple[Any, ...]:
+    """Arrays for the active coordinates: the support, and as many more as may join, at most n."""
+    size = min(n, support.size + more)
+    index = np.empty(size, np.int64)
+    index[: support.size] = support
+    return index, *(np.empty(size) for _ in range(5))
+
+
 def _values(schedule: Schedule, t: int, count: int) -> Any:
     if isinstance(schedule.rule, float):
         return np.full(count, schedule.rule)

@@ -20,12 +20,14 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 def row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
     """out[k - first] = <a_i, x> with i = batch[k], for first <= k < last."""
-    raise NotImplementedError("runs compiled only")
+    product = _csr_dots if isinstance(rows, tuple) else _dense_dots
+    product(rows, batch, first, last, x, out)
 
 
 def add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
     """out += sum of weights[k - first] a_i with i = batch[k], over first <= k < last."""
-    raise NotImplementedError("runs compiled only")
+    add = _csr_add_rows if isinstance(rows, tuple) else _dense_add_rows
+    add(rows, batch, first, last, weights, out)
 
 
 @overload(row_dots)
