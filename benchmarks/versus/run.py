@@ -64,7 +64,7 @@ def main(radius: float) -> None:
         k: {f"{v:g}": float(np.median(t)) * 1e3 for v, t in row.items()} for k, row in times.items()
     }
     for k, row in table.items():
-        print(f"{k:24s}", *(f"{ms:10.1f}" for ms in row.values()), "ms", flush=True)
+        print(f"{k:30s}", *(f"{ms:10.1f}" for ms in row.values()), "ms", flush=True)
     sides = {
         "copt CSFW": copt_csfw.epoch(problem),
         "adafw AdaCSFW": Side(problem.f, adafw.L1Ball(radius), adafw.AdaCSFW(100.0, 5)),

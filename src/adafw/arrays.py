@@ -8,6 +8,9 @@ import numpy as np
 
 from adafw.typing import Array, Shape
 
+#: Entries from which a compiled pass is worth importing numba for.
+LONG = 4096
+
 
 def is_tensor(x: Any) -> bool:
     """Whether x is a torch tensor; if torch was never imported, nothing is."""
@@ -85,6 +88,27 @@ def all_finite(x: Array) -> bool:
         return True
     xp = namespace(x)
     return bool(xp.all(xp.isfinite(x)))
+
+
+def first_largest(g: Array) -> Any:
+    """The lowest flat index of a largest |g_i|; NaN and infinity are refused."""
+    if is_tensor(g) or g.size < LONG or not g.flags.c_contiguous:
+        xp = namespace(g)
+        return xp.argmax(xp.abs(finite(g, "g")))
+    from adafw.kernels import vectors
+
+    flat = g.reshape(-1)
+    i = vectors.first_largest(flat.view(f"u{g.itemsize}"), *float_bits(g.dtype))
+    if i < 0:
+        finite(g, "g")  # raises
+    return i
+
+
+def float_bits(dtype: Any) -> tuple[Any, Any]:
+    """(all bits but the sign, those of infinity) of a float dtype, as unsigned integers."""
+    unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    magnitude = unsigned.type(np.iinfo(unsigned).max >> 1)
+    return magnitude, np.array(np.inf, dtype).view(unsigned)[()]
 
 
 def dot(a: Array, b: Array) -> Any:

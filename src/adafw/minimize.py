@@ -137,7 +137,7 @@ def minimize(
     # Off the clock: a state of the lazy path is settled for another, and kernels are compiled.
     if run is solver.run:
         fused.settle(s)
-        fused.warm_up(f)
+        fused.warm_up(f, algorithm)
     else:
         run(f, constraint, algorithm, s, 0)
     title = f"{algorithm} on {f!r} over {constraint!r}"

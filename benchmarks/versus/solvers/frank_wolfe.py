@@ -5,7 +5,8 @@ import adafw
 ALGORITHMS = {
     "adafw CSFW": adafw.CSFW(adafw.schedules.OpenLoop(1.0, 1.0)),
     "adafw AdaCSFW": adafw.AdaCSFW(100.0, 5),
-    "adafw AdaGrad + CSFW": adafw.AdaGrad(3.0, gradient=adafw.gradients.CSFW()),
+    "adafw AdaGrad + CSFW, eta 3": adafw.AdaGrad(3.0, gradient=adafw.gradients.CSFW()),
+    "adafw AdaGrad + CSFW, eta 10": adafw.AdaGrad(10.0, gradient=adafw.gradients.CSFW()),
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import gradients
 from adafw.algorithms import Algorithm
+from adafw.arrays import float_bits
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
@@ -42,13 +43,8 @@ class _L1:
 
         self.kernels, self.radius = l1, constraint.radius
         self.support = np.flatnonzero(s.x != 0)
-        n = s.x.size
-        unsigned = np.dtype(f"u{s.x.dtype.itemsize}")
-        self.peaks = np.empty(-(-n // l1.BLOCK), unsigned)
-        self.limits = (
-            unsigned.type(np.iinfo(unsigned).max >> 1),
-            np.array(np.inf, s.x.dtype).view(unsigned)[()],
-        )
+        self.limits = float_bits(s.x.dtype)
+        self.peaks = np.empty(-(-s.x.size // l1.BLOCK), self.limits[0].dtype)
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
         kind, step = problem.numbers(algorithm)

@@ -86,8 +86,11 @@ def _values(schedule: Schedule, t: int, count: int) -> Any:
     return np.array([schedule(t + k) for k in range(count)], dtype=np.float64)
 
 
-def warm_up(f: Any) -> None:
-    """Compiles the products that solver.run asks a linear model for."""
+def warm_up(f: Any, algorithm: Algorithm) -> None:
+    """Compiles the products and passes over long vectors that solver.run asks for."""
     if type(f) is LinearModel:
-        first = np.zeros(1, np.int64)
-        f.combine(f.slopes(np.zeros(f.shape, f.dtype), first), first)
+        first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1], f.dtype)
+        f.combine(f.slopes(zero, first), first)
+        metric: Any = getattr(algorithm.step, "metric", None)
+        if type(metric) is AdaGrad:
+            metric.update(zero, 0, metric.init(zero))

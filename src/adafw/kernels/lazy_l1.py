@@ -71,10 +71,21 @@ def thin(table: Any, stamps: Any, candidates: Any, count: int, threshold: float,
 
 
 @jit
-def rebuild(table: Any, stamps: Any, candidates: Any, count: int, active: Any, size: int) -> Any:
+def longer(candidates: Any, count: int, size: int) -> Any:
+    """A list of that size with the same first `count` candidates."""
+    other = np.empty(size, candidates.dtype)
+    for k in range(count):
+        other[k] = candidates[k]
+    return other
+
+
+@jit
+def rebuild(
+    table: Any, stamps: Any, candidates: Any, count: int, active: Any, size: int, room: int
+) -> Any:
     """The candidates from scratch: all with |g_j| at least half of the largest one not active.
 
-    Returns (candidates, count, threshold).
+    Thinned at once if these are many. Returns (candidates, count, threshold).
     """
     index = active[0]
     for k in range(count):
@@ -86,18 +97,17 @@ def rebuild(table: Any, stamps: Any, candidates: Any, count: int, active: Any, s
         else:
             top = max(top, abs(table[j, G]))
     threshold = max(top / 2, ALL)
-    count = 0
+    capacity, count = candidates.size, 0
     for j in range(table.shape[0]):
         if abs(table[j, G]) >= threshold:
-            count += 1
-    if count > candidates.size:
-        candidates = np.empty(2 * count, candidates.dtype)
-    count = 0
-    for j in range(table.shape[0]):
-        if abs(table[j, G]) >= threshold:
+            if count == candidates.size:
+                candidates = longer(candidates, count, 2 * count)
             candidates[count] = j
             stamps[j, STAMP] |= LISTED
             count += 1
+    count, threshold = thin(table, stamps, candidates, count, threshold, room)
+    if count <= capacity < candidates.size:
+        candidates = longer(candidates, count, capacity)
     return candidates, count, threshold
 
 
@@ -205,10 +215,7 @@ def refresh(
             work[THINNED] += 1
             count, threshold = thin(table, stamps, candidates, count, threshold, room)
             if 2 * (count + length) > candidates.size:  # ties keep many: make room, not haste
-                longer = np.empty(4 * (count + length), candidates.dtype)
-                for c in range(count):
-                    longer[c] = candidates[c]
-                candidates = longer
+                candidates = longer(candidates, count, 4 * (count + length))
         count = touch(rows, i, change, t, table, stamps, candidates, count, threshold, work)
     return candidates, count, threshold
 
@@ -277,7 +284,7 @@ def run(
             if max(top, best[nth]) < threshold and threshold > ALL:
                 work[REBUILT] += 1
                 candidates, count, threshold = rebuild(
-                    table, stamps, candidates, count, active, size
+                    table, stamps, candidates, count, active, size, room
                 )
                 finite = leaders(table, candidates, count, active, size, best, found) and finite
                 nth = 0

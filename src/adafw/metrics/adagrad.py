@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from adafw import checks
+from adafw.arrays import LONG
 from adafw.metrics.base import Metric
 from adafw.typing import Array
 
@@ -28,5 +29,12 @@ class AdaGrad(Metric):
     def update(
         self, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, Array, dict[str, Any]]:
-        state["sum_squares"] += g * g
-        return g, self.offset + np.sqrt(state["sum_squares"]), state
+        squares = state["sum_squares"]
+        if squares.size < LONG or not g.flags.c_contiguous:
+            squares += g * g
+            return g, self.offset + np.sqrt(squares), state
+        from adafw.kernels import vectors
+
+        h = np.empty_like(squares)
+        vectors.accumulate(g.reshape(-1), squares.reshape(-1), self.offset, h.reshape(-1))
+        return g, h, state
