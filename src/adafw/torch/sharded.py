@@ -111,7 +111,7 @@ class Job:
     ) -> None:  # fmt: skip
         self.shard, self.x, self.constraint, self.options = shard, x, constraint, options
         self.grad = m.clone()
-        self.h = h
+        self.h = None if h is None else h.clone()  # it lies in memory that the next tensor reuses
         self.inner_steps = 1 if h is None else int(options["inner_steps"])
 
     def report(self) -> Tensor:

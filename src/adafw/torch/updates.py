@@ -3,8 +3,8 @@
 An update is a metric (of the gradient g and the tensor's state: the linear term m and the
 diagonal h) and a move of the weights x (float32 or float64) in their set, None being the whole
 space. `options` are those of the parameter group. Nothing here makes the host wait for an
-accelerator: step sizes stay tensors without dimensions. The mathematics is that of `adafw.steps`
-and `adafw.metrics`, proven equal by the tests.
+accelerator: there, step sizes stay tensors without dimensions. The mathematics is that of
+`adafw.steps` and `adafw.metrics`, proven equal by the tests.
 """
 
 import threading
@@ -24,7 +24,7 @@ MetricUpdate = Callable[[Tensor, State, Options], tuple[Tensor, Tensor | None]]
 Move = Callable[[Tensor, Tensor, Any, Constraint | None, Options], None]
 
 _KEPT = 1 << 22  # entries of working memory kept from one update to the next
-_PART = 1 << 16  # entries of a part: five of them fit the second cache
+_PART = 1 << 16  # entries of a part: six of them fit the second cache
 _memory = threading.local()
 
 
@@ -57,22 +57,24 @@ def sfw_momentum(g: Tensor, state: State, options: Options) -> tuple[Tensor, Non
 
 def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
     """(g, h) with h = offset + sqrt(sum of g^2); see `adafw.metrics.AdaGrad`."""
-    state["sum_squares"].addcmul_(g, g)
-    return g, _root(state["sum_squares"]).add_(options["offset"])
+    h = scratch(g, 4)[3]  # the other three are the move's
+    for new, total, root in _cut([g, state["sum_squares"], h]):
+        total.addcmul_(new, new)
+        torch.sqrt(total, out=root).add_(options["offset"])
+    return g, h
 
 
 def amsgrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
     """(m, h) of lines 5 to 8 of Algorithm 7; see `adafw.metrics.AMSGrad`."""
     beta_m, beta_s = options["betas"]
-    state["momentum"].lerp_(g, 1 - beta_m)
-    state["mean_squares"].mul_(beta_s).addcmul_(g, g, value=1 - beta_s)
-    largest = state["max_squares"]
-    torch.maximum(largest, state["mean_squares"], out=largest)
-    return state["momentum"], _root(largest).add_(options["offset"])
-
-
-def _root(squares: Tensor) -> Tensor:
-    return torch.sqrt(squares, out=scratch(squares, 4)[3])  # the other three are the move's
+    m, s, most = state["momentum"], state["mean_squares"], state["max_squares"]
+    h = scratch(g, 4)[3]
+    for new, mean, square, largest, root in _cut([g, m, s, most, h]):
+        mean.lerp_(new, 1 - beta_m)
+        square.mul_(beta_s).addcmul_(new, new, value=1 - beta_s)
+        torch.maximum(largest, square, out=largest)
+        torch.sqrt(largest, out=root).add_(options["offset"])
+    return m, h
 
 
 def frank_wolfe(
@@ -112,47 +114,58 @@ def adaptive(
         x.addcdiv_(m, h, value=-eta)
         return
     grad_q, d, hd = scratch(m, 3)
-    grad_q.copy_(m)
-    parts = _parts(constraint, [x, grad_q, h, d, hd])
+    tensors = [x, m, grad_q, h, d, hd]
+    parts = _cut(tensors) if type(constraint) is LInfBall else [tuple(tensors)]
     gamma: Any = 0.0
     for k in range(inner_steps):
         slopes, curvatures = [], []
-        for y, q, metric, away, scaled in parts:
+        for y, linear, q, metric, away, scaled in parts:
             if k > 0:  # the last step, done here as the part is then in the cache
-                q.addcmul_(scaled, gamma / eta, value=-1)
-                y.addcmul_(away, gamma, value=-1)
-            direction(constraint, q, y, out=away)
+                _minus(linear if k == 1 else q, gamma / eta, scaled, out=q)
+                _minus(y, gamma, away, out=y)
+            new = q if k > 0 else linear  # at y = x the gradient of Q is m
+            direction(constraint, new, y, out=away)
             torch.mul(metric, away, out=scaled)
-            slopes.append(_dot(q, away))
+            slopes.append(_dot(new, away))
             curvatures.append(_dot(scaled, away))
-        gamma = short_step(_total(slopes), _total(curvatures), eta, options["max_step"])
-    x.addcmul_(d, gamma, value=-1)
+        gamma = short_step(sum(slopes), sum(curvatures), eta, options["max_step"])
+    _minus(x, gamma, d, out=x)
 
 
-def _parts(constraint: Constraint, tensors: list[Tensor]) -> list[tuple[Tensor, ...]]:
-    """The tensors cut into flat parts that fit the cache, if the set works entry by entry."""
-    x = tensors[0]
-    if type(constraint) is not LInfBall or not all(t.is_contiguous() for t in tensors):
+def _cut(tensors: list[Tensor]) -> list[tuple[Tensor, ...]]:
+    """The tensors cut into flat parts that fit the cache, for what is done entry by entry."""
+    if tensors[0].device.type != "cpu" or not all(t.is_contiguous() for t in tensors):
         return [tuple(tensors)]
-    size = _PART if x.device.type == "cpu" else x.numel()
-    return list(zip(*(torch.split(t.view(-1), size) for t in tensors), strict=True))
+    flat = [t.view(-1) for t in tensors]
+    if flat[0].numel() <= _PART:
+        return [tuple(flat)]
+    return list(zip(*(torch.split(t, _PART) for t in flat), strict=True))
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return torch.dot(a, b) if a.dim() == 1 else torch.dot(a.reshape(-1), b.reshape(-1))
+def _dot(a: Tensor, b: Tensor) -> Any:
+    """<a, b>: a number where the host computes, else a tensor, so that the host need not wait."""
+    product = torch.dot(a, b) if a.dim() == 1 else torch.dot(a.reshape(-1), b.reshape(-1))
+    return product.item() if product.device.type == "cpu" else product
 
 
-def _total(terms: list[Tensor]) -> Tensor:
-    return terms[0] if len(terms) == 1 else torch.stack(terms).sum()
+def _minus(a: Tensor, gamma: Any, b: Tensor, out: Tensor) -> None:
+    """out <- a - gamma b."""
+    if isinstance(gamma, Tensor):
+        torch.addcmul(a, b, gamma, value=-1, out=out)
+    else:
+        torch.sub(a, b, alpha=gamma, out=out)
 
 
-def short_step(slope: Tensor, curvature: Tensor, eta: float, bound: float) -> Tensor:
+def short_step(slope: Any, curvature: Any, eta: float, bound: float) -> Any:
     """min(eta slope / curvature, bound), 0 when slope <= 0 or d = 0; NaN is handed on, to be seen.
 
-    The smallest normal number changes no curvature but 0, and makes 0 / 0 a 0.
+    Of numbers or of tensors. For these, the smallest normal number changes no curvature but 0,
+    and makes 0 / 0 a 0.
     """
-    tiny = torch.finfo(curvature.dtype).tiny
-    return (slope / (curvature + tiny)).mul_(eta).clamp_(0.0, bound)
+    if isinstance(slope, Tensor):
+        tiny = torch.finfo(curvature.dtype).tiny
+        return (slope / (curvature + tiny)).mul_(eta).clamp_(0.0, bound)
+    return 0.0 if slope <= 0 or curvature <= 0 else min(eta * (slope / curvature), bound)
 
 
 def scratch(like: Tensor, count: int) -> list[Tensor]:
