@@ -92,7 +92,8 @@ def all_finite(x: Array) -> bool:
 
 def first_largest(g: Array) -> Any:
     """The lowest flat index of a largest |g_i|; NaN and infinity are refused."""
-    if is_tensor(g) or g.size < LONG or not g.flags.c_contiguous:
+    plain = not is_tensor(g) and g.dtype in (np.float32, np.float64) and g.flags.c_contiguous
+    if not plain or g.size < LONG:
         xp = namespace(g)
         return xp.argmax(xp.abs(finite(g, "g")))
     from adafw.kernels import vectors

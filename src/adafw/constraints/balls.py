@@ -26,16 +26,10 @@ class L1Ball(Constraint):
         object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
 
     def lmo(self, g: Array) -> Array:
-<<<<<<< HEAD
-        g = finite(g, "g")
-        xp = namespace(g)
-        i = xp.argmax(xp.abs(g))
-        return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
-=======
         g = arrays.floating(g, "g")
         i = arrays.first_largest(g)
-        return arrays.basis(g, i, -self.radius * namespace(g).sign(g.reshape(-1)[i]))
->>>>>>> fast
+        xp = namespace(g)
+        return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)

@@ -108,7 +108,6 @@ def _shrink_to_sum(a: Array, h: Array | None, total: float) -> Array:
 def _level(a: Array, h: Array, total: float) -> Array:
     """The l for which max(a - l / h, 0) sums to `total`.
 
-<<<<<<< HEAD
     The entries that stay positive are those with the largest h a: sorted, the k-th of them stays
     if it exceeds the l that the first k would need.
     """
@@ -124,24 +123,12 @@ def _level(a: Array, h: Array, total: float) -> Array:
 def _without_small(a: Array, h: Array, total: float) -> tuple[Array, Array]:
     """Drops entries below the l that all entries together need, which is a lower bound of l.
 
-    Again and again while that halves the rest: a sort then sees few (Michelot 1986). On an
+    Again and again while that sheds a tenth of them: a sort then sees few (Michelot 1986). On an
     accelerator each round would make the host wait, so tensors are sorted as they are.
     """
     while not is_tensor(a):
         above = np.flatnonzero(h * a > (a.sum() - total) / (1 / h).sum())
-        if not 0 < above.size <= a.size // 2:
-=======
-    These are the largest a / w: sorted, the k-th stays if it exceeds the l that the first k need.
-    What is below the l that all entries together need, a lower bound, is left out first, again
-    and again while that sheds a tenth of them: the sort then sees few (Michelot 1986).
-    """
-    xp = namespace(a)
-    ratio = a / w
-    left = None
-    while not is_tensor(a):  # on an accelerator, each round would make the host wait
-        above = np.flatnonzero(ratio > (a.sum() - total) / w.sum())
-        if not 0 < above.size <= 0.9 * ratio.size:
->>>>>>> fast
+        if not 0 < above.size <= 0.9 * a.size:
             break
         a, h = a[above], h[above]
     return a, h
