@@ -13,6 +13,7 @@ from torch import nn
 
 import adafw
 from adafw.torch import AdamSFW, NewtonSchulzBall, Rule, constrain, gap, make_feasible
+from adafw.torch.batches import TensorBatches
 from adafw.torch.measures import evaluate
 from adafw.torch.training import train
 
@@ -22,18 +23,8 @@ x = torch.tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
 y = torch.tensor(labels)
 order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
 x, y = x[order], y[order]
+train_set, test_set = (x[:1400], y[:1400]), (x[1400:], y[1400:])
 loss_fn = nn.CrossEntropyLoss()
-
-
-class Batches:
-    """The first 1400 digits in batches of 50, shuffled anew for each epoch."""
-
-    def __init__(self):
-        self.rng = torch.Generator().manual_seed(1)
-
-    def __iter__(self):
-        for rows in torch.randperm(1400, generator=self.rng).split(50):
-            yield x[rows], y[rows]
 
 
 def network():
@@ -83,9 +74,10 @@ for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": b
                 flat = p.detach().reshape(len(p), -1) if p.dim() > 2 else p.detach()
                 assert group["constraint"] is None or group["constraint"].contains(flat)
 
-    train(model, optimizer, loss_fn, Batches(), epochs=15, after_epoch=inside)
+    batches = TensorBatches(*train_set, batch_size=50, seed=1)
+    train(model, optimizer, loss_fn, batches, epochs=15, after_epoch=inside)
     right = lambda out, target: out.argmax(1) == target  # noqa: E731
-    _, accuracy = evaluate(model, loss_fn, [(x[1400:], y[1400:])], right)
+    _, accuracy = evaluate(model, loss_fn, [test_set], right)
     kernels = [model[i].weight.detach().flatten(1) for i in (0, 2)]
     spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in kernels]
     hidden = model[6].weight.detach().abs()
@@ -93,5 +85,5 @@ for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": b
     line = f"{name:18} test accuracy {accuracy:.3f}, spectral norms {spectral[0]:.2f} and "
     line += f"{spectral[1]:.2f}, hidden weights above 1 % of the largest {matter:.0%}"
     if groups:
-        line += f", gap {gap(model, loss_fn, [(x[:1400], y[:1400])], groups):.3g}"
+        line += f", gap {gap(model, loss_fn, [train_set], groups):.3g}"
     print(line)

@@ -118,6 +118,8 @@ def test_what_cannot_be_understood_is_refused(arguments, error, message):
         constrain(small_cnn(), adafw.LInfBall, show=False, **arguments)
     with pytest.raises(ValueError, match=r"Simplex.* is a single point for parameter '6.bias' of"):
         constrain(small_cnn(), adafw.Simplex, diameter=6.0, show=False)
+    with pytest.raises(TypeError, match="a class of sets such as"):
+        constrain(small_cnn(), adafw.LInfBall(1.0), radius=1.0, show=False)
     with pytest.raises(ValueError, match="model must have parameters"):
         constrain(nn.ReLU(), adafw.LInfBall, radius=1.0, show=False)
 

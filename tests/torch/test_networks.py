@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from adafw.torch.batches import ReviewBatches, TensorBatches
 from adafw.torch.measures import evaluate
 from adafw.torch.networks import CifarNet, ImdbNet
 from adafw.torch.training import train
@@ -57,3 +58,32 @@ def test_training_stops_when_told():
     train(model, optimizer, nn.functional.mse_loss, [(torch.ones(2, 1), torch.ones(2, 1))], 9,
           lambda epoch: seen.append(epoch) or epoch == 3)  # fmt: skip
     assert seen == [1, 2, 3]
+
+
+def test_tensor_batches_shuffle_anew_and_the_same_way_for_one_seed():
+    x = torch.arange(10)
+    passes = [list(TensorBatches(x, 2 * x, batch_size=4, seed=3)) for _ in range(2)]
+    assert [len(b) for b, _ in passes[0]] == [4, 4, 2]
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(*passes, strict=True))
+    assert all(torch.equal(2 * a, b) for a, b in passes[0])
+    loader = TensorBatches(x, batch_size=10, seed=3)
+    (first,), (second,) = next(iter(loader)), next(iter(loader))
+    assert not torch.equal(first, second)
+    assert torch.equal(first.sort().values, x)
+    assert torch.equal(next(iter(TensorBatches(x, batch_size=10)))[0], x)
+    with pytest.raises(ValueError, match="tensors must have equal lengths"):
+        TensorBatches(x, x[:3], batch_size=2)
+
+
+def test_review_batches_hold_each_word_of_a_text_once():
+    texts = [[5, 1, 5, 2], [], [7], [2, 2, 2, 1]]
+    ids = [word for text in texts for word in text]
+    offsets = [0, 4, 4, 5, 9]
+    seen = {}
+    for words, starts, target in ReviewBatches(ids, offsets, [0, 1, 1, 0], batch_size=3, seed=0):
+        ends = [*starts[1:].tolist(), len(words)]
+        for start, end, label in zip(starts.tolist(), ends, target.tolist(), strict=True):
+            seen[tuple(words[start:end].tolist())] = label
+    assert seen == {(1, 2, 5): 0.0, (): 1.0, (7,): 1.0, (1, 2): 0.0}
+    with pytest.raises(ValueError, match="offsets must have one entry more than labels"):
+        ReviewBatches(ids, offsets, [0, 1], batch_size=3)

@@ -33,6 +33,11 @@ class Rule:
     radius: float | None = None
 
     def __post_init__(self) -> None:
+        if not callable(self.family):
+            raise TypeError(
+                "a class of sets such as adafw.LInfBall, or a function of the radius, is needed, "
+                f"got {self.family!r}; single sets go into rules, or into parameter groups."
+            )
         if (self.diameter is None) == (self.radius is None):
             raise ValueError(
                 f"give either diameter= or radius=, got diameter={self.diameter} and "
@@ -72,7 +77,7 @@ def glorot_norm(shape: tuple[int, ...]) -> float:
 
 def constrain(
     model: nn.Module,
-    family: Family,
+    set: Family,
     *,
     diameter: float | None = None,
     radius: float | None = None,
@@ -84,7 +89,7 @@ def constrain(
     Parameters
     ----------
     model : its weights are only read for their shape.
-    family : a class of sets such as adafw.LInfBall, or any function radius -> set.
+    set : a class of sets such as adafw.LInfBall, or any function radius -> set.
     diameter : the sets' l2 diameter in units of the Glorot norm (see `glorot_norm`), so that an
         LInfBall has radius diameter * norm / (2 sqrt(size)).
     radius : instead of `diameter`, one radius for all.
@@ -94,7 +99,7 @@ def constrain(
 
     Normalisation layers and scalars (tensors without dimensions) get None unless a rule names them.
     """
-    default = Rule(family, diameter, radius)
+    default = Rule(set, diameter, radius)
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
     by_set: dict[Constraint | None, dict[str, Any]] = {}
     lines = []
