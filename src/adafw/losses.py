@@ -33,6 +33,10 @@ class Loss(ABC):
     def slope(self, z: Vector, y: Vector) -> Vector:
         """The derivative of l in z at (z_i, y_i)."""
 
+    @abstractmethod
+    def second(self, z: Vector, y: Vector) -> Vector:
+        """The second derivative in z; where it jumps, either of its two values."""
+
     def check(self, y: Vector) -> None:
         """Refuses targets that the loss cannot take."""
 
@@ -50,6 +54,9 @@ class Squared(Loss):
     def slope(self, z: Vector, y: Vector) -> Vector:
         return 2 * (z - y)
 
+    def second(self, z: Vector, y: Vector) -> Vector:
+        return np.full_like(z, 2)
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):
@@ -64,6 +71,11 @@ class Logistic(Loss):
         from scipy.special import expit
 
         return -y * expit(-y * z)
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        from scipy.special import expit
+
+        return expit(z) * expit(-z)
 
     def check(self, y: Vector) -> None:
         _check_signs(y, "Logistic")
@@ -80,6 +92,9 @@ class SquaredHinge(Loss):
 
     def slope(self, z: Vector, y: Vector) -> Vector:
         return -2 * y * np.maximum(0, 1 - y * z)
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        return np.where(y * z < 1, z.dtype.type(2), z.dtype.type(0))
 
     def check(self, y: Vector) -> None:
         _check_signs(y, "SquaredHinge")
@@ -106,6 +121,9 @@ class Huber(Loss):
 
     def slope(self, z: Vector, y: Vector) -> Vector:
         return 2 * np.clip(z - y, -self.delta, self.delta)
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        return np.where(np.abs(z - y) < self.delta, z.dtype.type(2), z.dtype.type(0))
 
 
 @dataclass(frozen=True)
@@ -134,6 +152,11 @@ class SmoothedHinge(Loss):
     def slope(self, z: Vector, y: Vector) -> Vector:
         return -y * (np.clip(1 - y * z, 0, self.width) / self.width)
 
+    def second(self, z: Vector, y: Vector) -> Vector:
+        s = 1 - y * z
+        inside = (s > 0) & (s < self.width)
+        return np.where(inside, z.dtype.type(self.curvature), z.dtype.type(0))
+
     def check(self, y: Vector) -> None:
         _check_signs(y, "SmoothedHinge")
 
@@ -154,6 +177,10 @@ class Poisson(Loss):
     def slope(self, z: Vector, y: Vector) -> Vector:
         with np.errstate(over="ignore"):
             return np.exp(z) - y
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        with np.errstate(over="ignore"):
+            return np.exp(z)
 
     def check(self, y: Vector) -> None:
         if (y < 0).any():

@@ -2,6 +2,7 @@
 
 from adafw.objectives.base import FiniteSum, SeparableSum
 from adafw.objectives.counted import Counted
+from adafw.objectives.intercept import WithIntercept
 from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
 from adafw.objectives.matrix_completion import MatrixCompletion
@@ -15,4 +16,5 @@ __all__ = [
     "MatrixCompletion",
     "SeparableSum",
     "UserSum",
+    "WithIntercept",
 ]

@@ -12,7 +12,7 @@ from adafw.describe import describe, digest
 from adafw.losses import Loss
 from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
-from adafw.rows import as_rows
+from adafw.rows import as_rows, gram
 from adafw.typing import Array, Batch, Plain
 
 
@@ -61,7 +61,7 @@ class LinearModel(SeparableSum):
         return np.empty(0, self.dtype) if self._weights is None else self._weights
 
     def value(self, x: Array) -> float:
-        return self._value_at(self.rows.dot(x))
+        return self.value_at(self.rows.dot(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         slopes = self.slopes(x, batch)
@@ -76,6 +76,15 @@ class LinearModel(SeparableSum):
             slopes = slopes * (self._weights if batch is None else self._weights[batch])
         return slopes
 
+    def seconds_at(self, z: NDArray[Any]) -> NDArray[Any]:
+        """phi_i''(z_i) for all i."""
+        seconds = self.loss.second(z, self.y)
+        return seconds if self._weights is None else seconds * self._weights
+
+    def value_at(self, z: NDArray[Any]) -> float:
+        """The mean loss of predictions z."""
+        return self._mean(self.loss.value(z, self.y))
+
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
 
@@ -86,12 +95,16 @@ class LinearModel(SeparableSum):
         if self.loss.quadratic:
             curvature = self.loss.curvature * self._mean(dz**2)
         return Line(
-            value=lambda gamma: self._value_at(z + gamma * dz),
+            value=lambda gamma: self.value_at(z + gamma * dz),
             slope=lambda gamma: float(
                 np.mean(self.slopes_at(z + gamma * dz) * dz, dtype=np.float64)
             ),
             curvature=curvature,
         )
+
+    def hessian(self, x: Array) -> NDArray[Any]:
+        """The n x n matrix of second derivatives at x."""
+        return gram(self.rows, self.seconds_at(self.rows.dot(x)) / self.n_terms)
 
     @cached_property
     def smoothness(self) -> float:
@@ -116,9 +129,6 @@ class LinearModel(SeparableSum):
 
     def __repr__(self) -> str:
         return f"LinearModel({self.rows}, {type(self.loss).__name__})"
-
-    def _value_at(self, z: NDArray[Any]) -> float:
-        return self._mean(self.loss.value(z, self.y))
 
     def _mean(self, terms: NDArray[Any]) -> float:
         """sum_i w_i terms_i / sum_i w_i."""

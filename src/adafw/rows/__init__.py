@@ -8,11 +8,23 @@ import numpy as np
 
 from adafw.arrays import all_finite, floating
 from adafw.rows.base import Rows
+from adafw.rows.centred import CentredRows, centred
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.entries import EntryRows
+from adafw.rows.gram import column_variances, gram
 
-__all__ = ["CSRRows", "DenseRows", "EntryRows", "Rows", "as_rows"]
+__all__ = [
+    "CSRRows",
+    "CentredRows",
+    "DenseRows",
+    "EntryRows",
+    "Rows",
+    "as_rows",
+    "centred",
+    "column_variances",
+    "gram",
+]
 
 
 def as_rows(A: Any) -> Rows:

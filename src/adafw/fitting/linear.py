@@ -1,0 +1,243 @@
+"""One linear model under a constraint, fitted to a relative gap."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw import checks
+from adafw.algorithms import Algorithm
+from adafw.constraints.base import Constraint
+from adafw.fitting.choice import SAMPLE, choose, search
+from adafw.fitting.problem import Problem, make_problem
+from adafw.gradients import Full
+from adafw.losses import Loss, Poisson
+from adafw.minimize import Callback, Result, minimize
+from adafw.objectives import WithIntercept
+from adafw.recorder import Record, Trace
+from adafw.rows import Rows, as_rows
+from adafw.solver import State
+from adafw.typing import Array
+
+#: The smallest value that a tolerance is relative to.
+FLOOR = 1e-12
+#: A run with exact gradients has stalled when so many records brought no progress.
+PATIENCE = 50
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to fit and how far; see `adafw.sklearn.FrankWolfeClassifier` for each."""
+
+    loss: Loss
+    constraint: Constraint
+    algorithm: Any = "auto"
+    learning_rate: Any = "auto"
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_epochs: float = 1000.0
+    max_seconds: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.real(self.tol, "tol", 0)
+        checks.real(self.max_epochs, "max_epochs", 0, above=True)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients, intercept, and what is certified about them.
+
+    No coefficients of the set with any intercept have a mean loss below value - gap, nor below
+    `lower_bound`. `status` is "converged", the name of a limit, "stalled" (rounding allows no more
+    progress), "interrupted" or "diverged". `state` and `batch_intercept` are what `resume` takes.
+    """
+
+    coef: NDArray[Any]
+    intercept: float
+    value: float
+    gap: float
+    lower_bound: float
+    violation: float
+    n_iter: int
+    status: str
+    trace: Trace = field(repr=False)
+    algorithm: str = ""
+    learning_rate: float = math.nan
+    state: State | None = field(default=None, repr=False)
+    batch_intercept: float = 0.0
+
+    @property
+    def tolerance_reached(self) -> float:
+        """gap / max(|value|, 1e-12): what `tol` is compared with."""
+        return self.gap / max(abs(self.value), FLOOR)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where an earlier run was: with it, a fit goes on bit for bit."""
+
+    state: State
+    learning_rate: float
+    batch_intercept: float
+
+
+def fit_linear(
+    A: Any,
+    y: NDArray[Any],
+    settings: Settings,
+    *,
+    sample_weight: NDArray[Any] | None = None,
+    start: Array | None = None,
+    resume: Resume | None = None,
+    watch: Callable[[State, Record, "Progress"], bool | None] | None = None,
+) -> Fit:
+    """Minimises the mean loss over the set until gap <= tol * max(|value|, 1e-12).
+
+    Parameters
+    ----------
+    A, y : rows and targets as the loss takes them (labels -1 and +1).
+    start : coefficients to start from; projected onto the set, or ignored if outside a set that
+        cannot project.
+    resume : state of an earlier run of the same problem; limits count from its beginning.
+    watch : called at every record; returning True stops.
+    """
+    rows, constraint = as_rows(A), settings.constraint
+    problem = make_problem(rows, y, settings.loss, sample_weight, settings.fit_intercept)
+
+    def find_rate(make: Callable[..., Algorithm]) -> float:
+        if resume is not None:
+            return resume.learning_rate
+        return search(_sample(A, y, sample_weight, settings), constraint, make)
+
+    choice = choose(problem, constraint, settings.algorithm, settings.learning_rate, find_rate)
+    every = _record_every(choice.algorithm, rows.shape[0])
+    progress = Progress(problem, settings.tol, every, choice.algorithm, choice.learning_rate)
+    calls: list[Callback] = [progress]
+    if watch is not None:
+        calls.append(lambda s, record: watch(s, record, progress))
+    if resume is not None:
+        progress.set_intercept(resume.batch_intercept)
+        how: dict[str, Any] = {"state": resume.state}
+    else:
+        x0 = _inside(start, constraint, rows)
+        how = {"x0": x0, "seed": settings.seed}
+    result = minimize(
+        problem.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
+        max_seconds=settings.max_seconds, record_every=every, callbacks=calls, progress=False,
+        **how,
+    )  # fmt: skip
+    return _fit(result, problem, progress)
+
+
+class Progress:
+    """At every record: refreshes the intercept of the batches, and says when to stop and why."""
+
+    def __init__(
+        self, problem: Problem, tol: float, every: int, algorithm: Algorithm, learning_rate: float
+    ) -> None:
+        self.problem, self.tol, self.every = problem, tol, every
+        self.algorithm, self.learning_rate = algorithm, learning_rate
+        self.exact = isinstance(algorithm.gradient, Full)
+        self.verdict = ""
+        self.best_value = self.best_gap = math.inf
+        self.idle = 0
+
+    def __call__(self, s: State, record: Record) -> bool:
+        # Only where every run of this length would record: what follows must not depend on stops.
+        if record.iteration % self.every == 0:
+            self.set_intercept(None if self.exact else self.problem.intercept(s.x))
+        if record.gap <= self.tol * max(abs(record.value), FLOOR) or self._perfect(record):
+            self.verdict = "converged"
+        elif self.exact and self._stalled(record):
+            self.verdict = "stalled"
+        return bool(self.verdict)
+
+    def set_intercept(self, b: float | None) -> None:
+        """The intercept that batches use; None leaves it."""
+        if b is not None and isinstance(self.problem.f, WithIntercept):
+            self.problem.f.intercept = b
+
+    @property
+    def batch_intercept(self) -> float:
+        """What `set_intercept` set last."""
+        f = self.problem.f
+        return f.intercept if isinstance(f, WithIntercept) else 0.0
+
+    def _perfect(self, record: Record) -> bool:
+        """Whether the value is 0 up to the tolerance: a loss >= 0 lets none be lower by more."""
+        f = self.problem.f
+        loss = f.model.loss if isinstance(f, WithIntercept) else f.loss
+        return not isinstance(loss, Poisson) and record.value <= self.tol * FLOOR
+
+    def _stalled(self, record: Record) -> bool:
+        lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
+        tighter = record.gap < 0.99 * self.best_gap
+        self.idle = 0 if lower or tighter else self.idle + 1
+        self.best_value = min(self.best_value, record.value)
+        self.best_gap = min(self.best_gap, record.gap)
+        return self.idle >= PATIENCE
+
+
+def _fit(result: Result, problem: Problem, progress: Progress) -> Fit:
+    status = progress.verdict if result.status == "callback" else result.status
+    length = result.state.step.get("length")
+    return Fit(
+        coef=result.x,
+        intercept=problem.intercept(result.x),
+        value=result.value,
+        gap=result.gap,
+        lower_bound=result.lower_bound,
+        violation=result.trace[-1].violation,
+        n_iter=result.trace[-1].iteration,
+        status=status or "callback",
+        trace=result.trace,
+        algorithm=str(progress.algorithm),
+        learning_rate=progress.learning_rate if length is None else float(length),
+        state=result.state,
+        batch_intercept=progress.batch_intercept,
+    )
+
+
+def _record_every(algorithm: Algorithm, m: int) -> int:
+    """Iterations between records: 1 for Newton, 5 with exact gradients, else about an epoch."""
+    if isinstance(algorithm.gradient, Full):
+        return 1 if algorithm.name == "Newton" else 5
+    evaluations = [algorithm.gradient.evaluations(t, m) for t in range(1, 101)]
+    return max(1, min(100, math.ceil(100 * m / sum(evaluations))))
+
+
+def _inside(start: Array | None, constraint: Constraint, rows: Rows) -> Array | None:
+    if start is None or start.shape != rows.shape[1:]:
+        return None
+    x = np.array(start, dtype=rows.dtype)
+    if constraint.contains(x):
+        return x
+    return constraint.project(x) if constraint.projection is not None else None
+
+
+def _sample(
+    A: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None, settings: Settings
+) -> Problem:
+    """The problem on at most 10 000 rows, both labels among them."""
+    m = A.shape[0]
+    if m <= SAMPLE:
+        return make_problem(A, y, settings.loss, sample_weight, settings.fit_intercept)
+    rng = np.random.default_rng(settings.seed)
+    chosen = rng.choice(m, SAMPLE, replace=False)
+    # With the extreme targets in it, no label is missing and a count above 0 is there.
+    chosen[0], chosen[1] = int(np.argmin(y)), int(np.argmax(y))
+    chosen = np.unique(chosen)
+    weight = None if sample_weight is None else sample_weight[chosen]
+    if weight is not None and not weight.any():
+        weight = None
+    return make_problem(A[chosen], y[chosen], settings.loss, weight, settings.fit_intercept)
+
+
+def one_against_rest(labels: NDArray[Any], classes: Sequence[Any]) -> list[NDArray[Any]]:
+    """Targets -1 and +1 of each binary problem: one for two classes, else one a class."""
+    positive = classes[1:] if len(classes) == 2 else classes
+    return [np.where(labels == c, 1.0, -1.0) for c in positive]

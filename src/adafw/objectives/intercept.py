@@ -1,0 +1,173 @@
+"""A linear model with an intercept that no set bounds."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.objectives.base import SeparableSum
+from adafw.objectives.line import Line
+from adafw.objectives.linear_model import LinearModel
+from adafw.rows import gram
+from adafw.typing import Array, Batch, Plain
+
+
+class WithIntercept(SeparableSum):
+    """F(x) = min_b f(x, b), where f(x, b) is the mean loss of predictions <a_i, x> + b.
+
+    F is convex if f is, and grad F(x) = grad_x f(x, b(x)) at the minimiser b(x), where the
+    derivative in b is 0: so the Frank-Wolfe gap of F at x is that of f at (x, b(x)), a bound on
+    f(x, b(x)) - min f over x in the set and all b. Every full evaluation solves for b(x), which
+    is a function of x alone; batches, which cannot, use the number `intercept`: set it to
+    `best_intercept(x)` now and then. Cost: a few more passes over the m predictions.
+
+    Parameters
+    ----------
+    model : the linear model without intercept. With both signs of slopes at hand, b(x) exists;
+        it does not for labels of one kind, or for counts that are all 0.
+    """
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+        self.rows = model.rows
+        self.n_terms, self.shape, self.dtype = model.n_terms, model.shape, model.dtype
+        self.convex, self.curvature = model.convex, model.curvature
+        self._last: tuple[Any, Any, float] = (None, None, 0.0)
+        #: The best constant prediction, b(0).
+        self.constant = self._best_constant()
+        self.intercept = self.constant
+
+    def best_intercept(self, x: Array) -> float:
+        """b(x)."""
+        return self._predictions(x)[1]
+
+    def value(self, x: Array) -> float:
+        z, b = self._predictions(x)
+        return self.model.value_at(z + b)
+
+    def gradient(self, x: Array, batch: Batch = None) -> Array:
+        slopes = self.slopes(x, batch)
+        return self.rows.combine(slopes / len(slopes), batch)
+
+    def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
+        if batch is not None:
+            return self.slopes_at(self.rows.dot(x, batch), batch)
+        z, b = self._predictions(x)
+        return self.model.slopes_at(z + b)
+
+    def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
+        return self.model.slopes_at(z + self.intercept, batch)
+
+    def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
+        return self.rows.combine(weights, batch)
+
+    def along(self, x: Array, d: Array) -> Line:
+        """With A x and A d computed once, a point on the line costs O(m) a Newton step for b."""
+        (z, b), dz = self._predictions(x), self.rows.dot(d)
+
+        def at(gamma: float) -> NDArray[Any]:
+            if gamma == 0:
+                return z + b
+            u = z + gamma * dz
+            return u + self._shift(u)
+
+        return Line(
+            value=lambda gamma: self.model.value_at(at(gamma)),
+            slope=lambda gamma: float(
+                np.mean(self.model.slopes_at(at(gamma)) * dz, dtype=np.float64)
+            ),
+        )
+
+    def hessian(self, x: Array) -> NDArray[Any]:
+        """That of the model at b(x), less what following b(x) saves: a rank of one."""
+        z, b = self._predictions(x)
+        bends = self.model.seconds_at(z + b) / self.n_terms
+        full, total = gram(self.rows, bends), float(bends.sum(dtype=np.float64))
+        if not total > 0:
+            return full
+        mixed = self.rows.combine(bends)
+        return full - np.outer(mixed, mixed / total)
+
+    @property
+    def smoothness(self) -> float:
+        """That of the model: minimising over b lowers the curvature."""
+        return self.model.smoothness
+
+    def describe(self) -> Plain:
+        return {"name": "WithIntercept", "model": self.model.describe()}
+
+    def __repr__(self) -> str:
+        return f"WithIntercept({self.model!r})"
+
+    def _predictions(self, x: Array) -> tuple[NDArray[Any], float]:
+        """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
+        if self._last[0] is not x:
+            z = self.rows.dot(x)
+            self._last = (x, z, self._shift(z))
+        return self._last[1], self._last[2]
+
+    def _best_constant(self) -> float:
+        zeros = np.zeros(self.n_terms, self.dtype)
+        slopes = self.model.slopes_at(zeros)
+        if not slopes.any():
+            return 0.0
+        low, high, step = 0.0, 0.0, 1.0
+        while self._sides(zeros, low)[0] > 0 and low > -1e4:
+            low, step = low - step, 2 * step
+        while self._sides(zeros, high)[0] < 0 and high < 1e300:
+            high, step = high + step, 2 * step
+        if low <= -1e4 or high >= 1e300:
+            raise ValueError(
+                "y must hold targets of more than one kind (both labels, or a count above 0), "
+                "else the best intercept is infinite; fit without an intercept."
+            )
+        return self._root(zeros, low, high, (low + high) / 2)
+
+    def _shift(self, z: NDArray[Any]) -> float:
+        """The b that minimises the mean loss of z + b.
+
+        Slopes grow with z, so the sum of slopes is <= 0 where all z + b are at most the best
+        constant, and >= 0 where all are at least that.
+        """
+        low, high = self.constant - float(z.max()), self.constant - float(z.min())
+        return self._root(z, low, high, self.constant - float(np.mean(z, dtype=np.float64)))
+
+    def _root(self, z: NDArray[Any], low: float, high: float, b: float) -> float:
+        """Newton's method on ln(sum of positive slopes) - ln(sum of negative ones), in a bracket.
+
+        The logarithms make it nearly linear also where all losses are exponentially small. A
+        guess outside the bracket, or one that did not halve the imbalance, gives way to the
+        middle. It ends where the sum is rounding error.
+        """
+        before = math.inf
+        noise = 2 * float(np.finfo(z.dtype).eps)
+        for _ in range(200):  # 60 halvings exhaust a bracket; Newton's steps are 3 to 6
+            total, up, down, up_slope, down_slope = self._sides(z, b)
+            if abs(total) <= noise * (up + down) < math.inf:
+                return b
+            low, high = (b, high) if total < 0 else (low, b)
+            guess, off = math.nan, math.inf
+            if up > 0 and down > 0:
+                off = abs(math.log(up / down))
+                steep = up_slope / up + down_slope / down
+                guess = b - math.log(up / down) / steep if steep > 0 else math.nan
+            if not (low < guess < high) or off > before / 2:
+                guess = low + (high - low) / 2
+            before = off
+            if abs(guess - b) <= noise * max(1.0, abs(b)) / 4:
+                return guess
+            b = guess
+        return b
+
+    def _sides(self, z: NDArray[Any], b: float) -> tuple[float, float, float, float, float]:
+        """Sum of slopes at z + b; its positive and its negative part, and how fast each moves."""
+        u = z + b
+        slopes = self.model.slopes_at(u)
+        seconds = self.model.seconds_at(u)
+        positive = slopes > 0
+        up = float(np.sum(slopes, where=positive, dtype=np.float64))
+        down = -float(np.sum(slopes, where=~positive, dtype=np.float64))
+        up_slope = float(np.sum(seconds, where=positive, dtype=np.float64))
+        down_slope = float(np.sum(seconds, where=~positive, dtype=np.float64))
+        return up - down, up, down, up_slope, down_slope

@@ -1,0 +1,91 @@
+"""Learning from a stream: every row is met once, nothing of it is kept."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.algorithms import AdaGrad, AdaSFW, Algorithm
+from adafw.fitting import Settings, make_problem
+from adafw.fitting.choice import search
+from adafw.objectives import LinearModel
+
+#: Rows of a minibatch at most.
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Coefficients and intercept, and AdaGrad's memory of the gradients so far.
+
+    Minibatches of at most 64 rows in random order: a projected or projection-free adaptive step
+    for the coefficients, an AdaGrad step of the same learning rate for the intercept.
+    """
+
+    coef: NDArray[Any]
+    intercept: float
+    algorithm: Algorithm
+    learning_rate: float
+    step: dict[str, Any]
+    squares: float = 0.0  # of the derivatives in the intercept
+    t: int = 0
+    seen: int = field(default=0)
+
+    @classmethod
+    def begin(
+        cls,
+        X: Any,
+        y: NDArray[Any],
+        weight: NDArray[Any] | None,
+        settings: Settings,
+        coef: NDArray[Any] | None,
+        intercept: float,
+    ) -> "Stream":
+        """At given coefficients or the set's start; the learning rate is searched on these rows."""
+        constraint = settings.constraint
+        if coef is None:
+            coef = constraint.start((X.shape[1],), X.dtype)
+
+        def make(learning_rate: float) -> Algorithm:
+            if constraint.projection == "metric":
+                return AdaGrad(learning_rate, batch_size=_BATCH)
+            return AdaSFW(learning_rate, batch_size=_BATCH)
+
+        rate = settings.learning_rate
+        if rate == "auto":
+            rate = search(make_problem(X, y, settings.loss, weight, False), constraint, make)
+        algorithm = make(float(rate))
+        return cls(coef, intercept, algorithm, float(rate), algorithm.step.init(coef))
+
+    def advance(
+        self, X: Any, y: NDArray[Any], weight: NDArray[Any] | None, settings: Settings
+    ) -> "Stream":
+        """One pass over the rows."""
+        s = self
+        order = np.random.default_rng([settings.seed, s.t]).permutation(X.shape[0])
+        mean_weight = 1.0 if weight is None else float(weight.mean())
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            w = None if weight is None else weight[batch]
+            if w is not None and not w.any():
+                continue
+            # A batch of heavier rows counts for more than one of lighter rows.
+            share = 1.0 if w is None else float(w.mean()) / mean_weight
+            s = s._step(LinearModel(X[batch], y[batch], settings.loss, w), share, settings)
+        return replace(s, seen=s.seen + X.shape[0])
+
+    def _step(self, model: LinearModel, share: float, settings: Settings) -> "Stream":
+        slopes = model.slopes_at(model.rows.dot(self.coef) + self.intercept)
+        g = model.combine(slopes * (share / model.n_terms))
+        coef, step = self.algorithm.step.update(
+            model, settings.constraint, self.coef, g, self.t, dict(self.step)
+        )
+        intercept, squares = self.intercept, self.squares
+        if settings.fit_intercept:
+            derivative = share * float(slopes.mean())
+            squares += derivative**2
+            intercept -= self.learning_rate * derivative / (1e-8 + np.sqrt(squares))
+        return replace(
+            self, coef=coef, step=step, intercept=float(intercept), squares=squares, t=self.t + 1
+        )

@@ -1,0 +1,147 @@
+"""Newton's method on a set: the quadratic model is minimised over the set itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw import checks
+from adafw.arrays import dot
+from adafw.constraints.base import Constraint
+from adafw.gradients import Full, GradientEstimator
+from adafw.objectives.base import FiniteSum
+from adafw.objectives.quadratic import Quadratic
+from adafw.steps.base import Step
+from adafw.steps.spectral import SpectralStep, backtrack
+from adafw.typing import Array
+
+_CORRECTIVE = 100  # corrective inner steps before projected ones take over, if there are any
+_LOOK = 10  # projected inner steps between two looks at the gap of the model
+
+
+@dataclass(frozen=True)
+class NewtonStep(Step):
+    """y ~ argmin over C of <g, y - x> + <y - x, H (y - x)> / 2 with H = f's Hessian at x.
+
+    Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). The model is
+    minimised until its own gap is a tenth of that of f at x, by up to `inner_steps` (K)
+    corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric diag(H) take
+    over if the set has a projection. It is Template 3 with a full matrix for the metric and
+    eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
+    """
+
+    inner_steps: int = 300
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inner_steps", checks.integer(self.inner_steps, "inner_steps", 1))
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        if not isinstance(gradient, Full):
+            raise TypeError(
+                f"NewtonStep needs exact gradients, got those of {type(gradient).__name__}."
+            )
+        if not callable(getattr(f, "hessian", None)):
+            raise TypeError(f"NewtonStep needs an objective with a Hessian, got {f!r}.")
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, dict[str, Any]]:
+        model = Quadratic(x, g, f.hessian(x))
+        wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
+        cycles = self.inner_steps if constraint.projection is None else _CORRECTIVE
+        y, done = _corrective(model, constraint, x, wanted, cycles)
+        if not done and constraint.projection is not None:
+            y = _projected(model, constraint, y, wanted, self.inner_steps)
+        d = y - x
+        descent = float(dot(g, d))
+        if not descent < 0:  # x minimises the model, up to rounding
+            return x, state
+        line = f.along(x, d)
+        value = line.value(0.0)
+        return x + backtrack(line, value, value, descent, x.dtype) * d, state
+
+    @property
+    def most_lmo_calls(self) -> int:
+        return 2 + _CORRECTIVE + self.inner_steps
+
+
+def _projected(
+    model: Quadratic, constraint: Constraint, y: Array, wanted: float, steps: int
+) -> Array:
+    """Spectral steps on the model from y, until its gap is as wanted."""
+    scale = None
+    bend = np.diagonal(model.hessian)
+    if constraint.projection == "metric" and bend.max() > 0:
+        # A column without curvature has no slope either, but for rounding: keep that small.
+        scale = np.where(bend > 1e-10 * bend.max(), bend, bend.max())
+    step = SpectralStep(scale)
+    state = step.init(y)
+    for k in range(steps):
+        slope = model.gradient(y)
+        if k % _LOOK == 0 and float(dot(slope, y - constraint.lmo(slope))) <= wanted:
+            break
+        before = y
+        y, state = step.update(model, constraint, y, slope, k, state)
+        if y is before:
+            break
+    return y
+
+
+def _corrective(
+    model: Quadratic, constraint: Constraint, y: Array, wanted: float, cycles: int
+) -> tuple[Array, bool]:
+    """Fully corrective Frank-Wolfe: the model minimised over the hull of y and all LMO points.
+
+    Wolfe (1976): solve for the weights with sum 1, and where one would turn negative, go as far
+    as all stay positive and drop that point. Returns y and whether its gap is as wanted.
+    """
+    points, weights = y[:, None], np.ones(1, y.dtype)
+    images = (model.hessian @ y)[:, None]
+    linear = model.linear - model.hessian @ model.centre
+    for _ in range(cycles):
+        slope = images @ weights + linear
+        v = constraint.lmo(slope)
+        if not float(dot(slope, y - v)) > wanted:
+            return y, True
+        if (points == v[:, None]).all(axis=0).any():  # it is in the hull: rounding is all there is
+            return y, True
+        points = np.column_stack([points, v])
+        images = np.column_stack([images, model.hessian @ v])
+        weights, kept = _best_weights(points, images, linear, np.append(weights, 0))
+        points, images = points[:, kept], images[:, kept]
+        y = points @ weights
+    return y, False
+
+
+def _best_weights(
+    points: NDArray[Any], images: NDArray[Any], linear: Array, weights: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Weights >= 0 of sum 1 that minimise the model over the hull, and which points they keep."""
+    gram, tilt = points.T @ images, points.T @ linear
+    kept = np.arange(len(weights))
+    while True:
+        best = _affine(gram[np.ix_(kept, kept)], tilt[kept])
+        if best.min() > 0 or len(kept) == 1:
+            return best, kept
+        falling = best <= 0
+        reach = weights[falling] / np.maximum(weights[falling] - best[falling], 1e-300)
+        weights = weights + min(1.0, float(reach.min())) * (best - weights)
+        keep = weights > 1e-14
+        keep[falling.nonzero()[0][reach.argmin()]] = False
+        weights, kept = weights[keep] / weights[keep].sum(), kept[keep]
+
+
+def _affine(gram: NDArray[Any], tilt: NDArray[Any]) -> NDArray[Any]:
+    """The minimiser of <w, G w> / 2 + <t, w> over all w of sum 1."""
+    k = len(tilt)
+    size = float(np.trace(gram)) / k
+    system = np.ones((k + 1, k + 1), gram.dtype)
+    system[k, k] = 0
+    # The ridge keeps points that the model cannot tell apart from spoiling the solution.
+    system[:k, :k] = gram + (1e-12 * size if size > 0 else 1.0) * np.eye(k)
+    solution = np.linalg.solve(system, np.append(-tilt, 1).astype(gram.dtype))
+    return solution[:k] / solution[:k].sum()
