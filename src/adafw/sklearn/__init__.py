@@ -1,6 +1,14 @@
 """scikit-learn estimators: linear models whose coefficients lie in a set, with a certificate."""
 
 from adafw.sklearn.classifiers import FrankWolfeClassifier
+from adafw.sklearn.path import RadiusPath, matching_penalty, matching_radius, radius_path
 from adafw.sklearn.regressors import FrankWolfeRegressor
 
-__all__ = ["FrankWolfeClassifier", "FrankWolfeRegressor"]
+__all__ = [
+    "FrankWolfeClassifier",
+    "FrankWolfeRegressor",
+    "RadiusPath",
+    "matching_penalty",
+    "matching_radius",
+    "radius_path",
+]

@@ -70,6 +70,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             fit_linear(X, y, settings, sample_weight=w, start=start)
             for y, w, start in zip(targets, weights, starts, strict=True)
         ]
+        self.loss_ = settings.loss
         self._report(fits)
         _warn(fits, settings)
 

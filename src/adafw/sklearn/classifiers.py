@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from adafw.fitting import loss_named
 from adafw.fitting.linear import one_against_rest
 from adafw.fitting.names import CLASSIFICATION
+from adafw.fitting.predictions import probabilities, winners
 from adafw.sklearn.base import FrankWolfeBase, weights_of
 
 
@@ -192,17 +192,3 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
             of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         ones = np.ones(X.shape[0]) if weight is None else weight
         return (ones * of_class[labels]).astype(X.dtype)
-
-
-def winners(scores: NDArray[Any]) -> NDArray[Any]:
-    """Indices of the predicted classes."""
-    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-
-
-def probabilities(scores: NDArray[Any]) -> NDArray[Any]:
-    """expit of scores, as two columns, or normalised over the classes."""
-    if scores.ndim == 1:
-        return np.column_stack([expit(-scores), expit(scores)])
-    each = expit(scores)
-    total = each.sum(axis=1, keepdims=True)
-    return np.divide(each, total, out=np.full_like(each, 1 / each.shape[1]), where=total > 0)

@@ -1,0 +1,229 @@
+"""Models along a range of radii, and radii translated into penalties."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from adafw import checks
+from adafw.fitting import make_problem
+from adafw.fitting.predictions import looks_like_classes
+from adafw.sklearn.classifiers import FrankWolfeClassifier
+from adafw.sklearn.regressors import FrankWolfeRegressor
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusPath:
+    """One model a radius, from small to large.
+
+    `coefs` (radii, n_features), or (radii, classes, n_features) for more than two classes;
+    `intercepts`, `values`, `gaps`, `nonzeros` and `scores` (of held-out data, else of the
+    training data) one entry a radius; `models` the fitted models themselves.
+    """
+
+    radii: NDArray[Any]
+    coefs: NDArray[Any] = field(repr=False)
+    intercepts: NDArray[Any] = field(repr=False)
+    values: NDArray[Any] = field(repr=False)
+    gaps: NDArray[Any] = field(repr=False)
+    nonzeros: NDArray[Any] = field(repr=False)
+    scores: NDArray[Any] = field(repr=False)
+    models: tuple[Any, ...] = field(repr=False)
+    held_out: bool = False
+
+    @property
+    def best(self) -> Any:
+        """The model of the best score; of equals, that of the smallest radius."""
+        return self.models[int(np.argmax(self.scores))]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Coefficients, then score and non-zeros, against the radius; returns the two axes."""
+        if axes is None:
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(2, 1, sharex=True, layout="constrained")
+        flat = self.coefs.reshape(len(self.radii), -1)
+        axes[0].plot(self.radii, flat[:, np.abs(flat).max(axis=0) > 0], linewidth=1)
+        axes[0].set(ylabel="coefficient", xscale="log")
+        label = "held-out score" if self.held_out else "training score"
+        axes[1].plot(self.radii, self.scores, "o-", color="C0", label=label)
+        axes[1].set(xlabel="radius", ylabel=label)
+        count = axes[1].twinx()
+        count.plot(self.radii, self.nonzeros, "s--", color="C1", label="non-zeros")
+        count.set(ylabel="non-zeros")
+        return axes
+
+
+def radius_path(
+    X: Any,
+    y: Any,
+    *,
+    radii: Sequence[float] | None = None,
+    estimator: Any = None,
+    sample_weight: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+) -> RadiusPath:
+    """Fits a model for each radius, from small to large, each started from the one before.
+
+    Parameters
+    ----------
+    radii : sizes of the set; None means 10 of them, from 0.1 to 100.
+    estimator : a `FrankWolfeClassifier` or `FrankWolfeRegressor` with a named constraint, whose
+        settings are taken over; None takes a
+        classifier if y is text, of two kinds, or whole numbers of at most 20 kinds.
+    X_test, y_test : data to score on; None scores on X and y.
+    """
+    sizes = np.sort(np.asarray(np.geomspace(0.1, 100, 10) if radii is None else radii, dtype=float))
+    if sizes.ndim != 1 or not sizes.size or not (np.isfinite(sizes).all() and sizes[0] > 0):
+        raise ValueError("radii must be numbers > 0, at least one.")
+    if estimator is None:
+        estimator = FrankWolfeClassifier() if looks_like_classes(y) else FrankWolfeRegressor()
+    if not isinstance(estimator.constraint, str):
+        raise ValueError(
+            f"constraint must be the name of a set, whose radius can change, got "
+            f"{estimator.constraint!r}."
+        )
+    test = (X, y) if X_test is None else (X_test, y_test)
+    models: list[Any] = []
+    model = clone(estimator).set_params(warm_start=True)
+    for radius in sizes:
+        model.set_params(radius=float(radius)).fit(X, y, sample_weight=sample_weight)
+        models.append(_copy(model))
+    coefs = np.array([m.coef_ for m in models])
+    if is_classifier(model) and len(model.classes_) == 2:
+        coefs = coefs[:, 0]
+    return RadiusPath(
+        radii=sizes,
+        coefs=coefs,
+        intercepts=np.array([m.intercept_ for m in models]),
+        values=np.array([m.value_ for m in models]),
+        gaps=np.array([m.gap_ for m in models]),
+        nonzeros=np.array([_nonzeros(m.coef_, r) for m, r in zip(models, sizes, strict=True)]),
+        scores=np.array([m.score(*test) for m in models]),
+        models=tuple(models),
+        held_out=X_test is not None,
+    )
+
+
+def matching_penalty(
+    X: Any, y: Any, radius: float, *, loss: str = "logistic", **settings: Any
+) -> float:
+    """The C for which min ||x||_1 + C sum_i l_i(x) has the solution of ||x||_1 <= radius.
+
+    C = 1 / (m ||g||_inf), g being the gradient of the mean loss at the constrained solution: where
+    the constraint holds with equality, ||g||_inf is its multiplier. inf if the radius has no
+    effect. This C is that of LogisticRegression and LinearSVC (loss="squared_hinge") with an l1
+    penalty; Lasso's alpha is 1 / (2 m C) for loss="squared". `settings` as in the estimators.
+    """
+    checks.real(radius, "radius", 0, above=True)
+    return _penalty(_fitted(X, y, radius, loss, settings, None), X, y, settings)
+
+
+def matching_radius(
+    X: Any, y: Any, C: float, *, loss: str = "logistic", rtol: float = 1e-6, **settings: Any
+) -> float:
+    """The l1 norm of the solution of min ||x||_1 + C sum_i l_i(x), to a relative `rtol`.
+
+    The inverse of `matching_penalty`, found by false position on its logarithm; about 10 fits,
+    each started from the last.
+    """
+    wanted = math.log(checks.real(C, "C", 0, above=True))
+    checks.real(rtol, "rtol", 0, above=True)
+    model = _fitted(X, y, 1.0, loss, settings, None)
+    least = _penalty_at(0 * model.coef_.ravel(), model, X, y, settings)
+    if wanted <= math.log(least):
+        raise ValueError(
+            f"C must be above {least:.6g}, below which every coefficient is 0, got {C:g}."
+        )
+
+    def excess(radius: float) -> float:
+        nonlocal model
+        model = _fitted(X, y, radius, loss, settings, model)
+        return math.log(_penalty(model, X, y, settings)) - wanted
+
+    low, high, below = 0.0, 1.0, math.log(least) - wanted
+    while (above := excess(high)) < 0:
+        low, high, below = high, 2 * high, above
+        if high > 1e12:
+            raise ValueError(f"C = {C:g} has no radius below 1e12: there is no finite solution.")
+    if math.isinf(above):
+        # Beyond the solution without constraint, whose norm is the largest radius there is.
+        high = min(high, float(np.abs(model.coef_).sum()))
+        above = excess(high)
+    return _false_position(excess, low, high, below, above, rtol)
+
+
+def _false_position(
+    excess: Any, low: float, high: float, below: float, above: float, rtol: float
+) -> float:
+    """The root of an increasing function in [low, high], by the Illinois rule."""
+    side = 0
+    for _ in range(100):
+        if high - low <= rtol * high:
+            break
+        guess = (low + high) / 2
+        if math.isfinite(above):
+            guess = low + (high - low) * below / (below - above)
+            guess = min(max(guess, low + rtol * high / 4), high - rtol * high / 4)
+        now = excess(guess)
+        if now < 0:
+            low, below = guess, now
+            above = above / 2 if side < 0 else above
+            side = -1
+        else:
+            high, above = guess, now
+            below = below / 2 if side > 0 else below
+            side = 1
+    return (low + high) / 2
+
+
+def _fitted(X: Any, y: Any, radius: float, loss: str, settings: dict[str, Any], before: Any) -> Any:
+    kind = FrankWolfeRegressor if loss in ("squared", "huber", "poisson") else FrankWolfeClassifier
+    options = {"tol": 1e-9, **settings}
+    weight = options.pop("sample_weight", None)
+    model = before if before is not None else kind(loss, warm_start=True, **options)
+    with warnings.catch_warnings():
+        # Rounding may stop a fit just short of so small a gap, and any radius may be asked for.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "the radius", UserWarning)
+        model.set_params(constraint="l1", radius=radius).fit(X, y, sample_weight=weight)
+    if is_classifier(model) and len(model.classes_) > 2:
+        raise ValueError(f"y must have two classes, got {len(model.classes_)}.")
+    return model
+
+
+def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
+    """1 / (sum of weights * multiplier), inf where the solution does not touch the boundary."""
+    x = model.coef_.ravel()
+    if np.abs(x).sum() < model.radius * (1 - 1e-6):
+        return math.inf
+    return _penalty_at(x, model, X, y, settings)
+
+
+def _penalty_at(x: NDArray[Any], model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
+    X, y = validate_data(model, X, y, accept_sparse="csr", reset=False)
+    target = np.where(y == model.classes_[1], 1.0, -1.0) if is_classifier(model) else y
+    weight = settings.get("sample_weight")
+    weight = None if weight is None else np.asarray(weight, dtype=float)
+    problem = make_problem(X, target, model.loss_, weight, model.fit_intercept)
+    multiplier = float(np.abs(problem.f.gradient(x.astype(problem.f.dtype))).max())
+    total = float(X.shape[0] if weight is None else weight.sum())
+    return 1 / (total * multiplier) if multiplier > 0 else math.inf
+
+
+def _nonzeros(coef: NDArray[Any], radius: float) -> int:
+    return int(np.count_nonzero(np.abs(coef) > 1e-15 * radius))
+
+
+def _copy(model: Any) -> Any:
+    from copy import deepcopy
+
+    return deepcopy(model)
