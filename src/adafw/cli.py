@@ -14,7 +14,11 @@ from adafw import __version__
 
 #: Command -> its line of help. To add one: this line, and `command` in adafw.commands.<name>.
 COMMANDS = {
+    "fit": "Fit a linear model under a constraint to a data file.",
+    "info": "Say what a model file holds, or what is installed.",
+    "predict": "Predict with a model, file in, file out, in bounded memory.",
     "reproduce": "Redo an experiment of the paper, or your own: figures, tables, a report.",
+    "score": "Score a model on a data file.",
     "tune": "Search a learning rate as the paper does.",
 }
 
@@ -57,7 +61,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         sys.exit(130)
-    except FileNotFoundError as error:
+    except OSError as error:  # missing files, no permission, a full disk
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     except (ValueError, TypeError) as error:

@@ -17,7 +17,7 @@ from adafw.gradients import Full
 from adafw.losses import Loss, Poisson
 from adafw.minimize import Callback, Result, minimize
 from adafw.objectives import WithIntercept
-from adafw.recorder import Record, Trace
+from adafw.recorder import Record, Trace, as_record
 from adafw.rows import Rows, as_rows
 from adafw.solver import State
 from adafw.typing import Array
@@ -120,7 +120,7 @@ def fit_linear(
     if watch is not None:
         calls.append(lambda s, record: watch(s, record, progress))
     if resume is not None:
-        progress.set_intercept(resume.batch_intercept)
+        progress.restore(resume)
         how: dict[str, Any] = {"state": resume.state}
     else:
         x0 = _inside(start, constraint, rows)
@@ -148,17 +148,25 @@ class Progress:
 
     def __call__(self, s: State, record: Record) -> bool:
         # Only where every run of this length would record: what follows must not depend on stops.
-        if record.iteration % self.every == 0:
-            self.set_intercept(None if self.exact else self.problem.intercept(s.x))
+        scheduled = record.iteration % self.every == 0
+        if scheduled and not self.exact:
+            self.set_intercept(self.problem.intercept(s.x))
         if record.gap <= self.tol * max(abs(record.value), FLOOR) or self._perfect(record):
             self.verdict = "converged"
-        elif self.exact and self._stalled(record):
+        elif scheduled and self._stalled(record):
             self.verdict = "stalled"
         return bool(self.verdict)
 
-    def set_intercept(self, b: float | None) -> None:
-        """The intercept that batches use; None leaves it."""
-        if b is not None and isinstance(self.problem.f, WithIntercept):
+    def restore(self, resume: "Resume") -> None:
+        """As it was when that state was recorded."""
+        self.set_intercept(resume.batch_intercept)
+        for row in resume.state.records:
+            if row[0] % self.every == 0:
+                self._stalled(as_record(row))
+
+    def set_intercept(self, b: float) -> None:
+        """The intercept that batches use."""
+        if isinstance(self.problem.f, WithIntercept):
             self.problem.f.intercept = b
 
     @property
@@ -176,7 +184,7 @@ class Progress:
     def _stalled(self, record: Record) -> bool:
         lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
         tighter = record.gap < 0.99 * self.best_gap
-        self.idle = 0 if lower or tighter else self.idle + 1
+        self.idle = 0 if lower or tighter or not self.exact else self.idle + 1
         self.best_value = min(self.best_value, record.value)
         self.best_gap = min(self.best_gap, record.gap)
         return self.idle >= PATIENCE
