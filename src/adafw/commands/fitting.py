@@ -16,7 +16,7 @@ from adafw.datasets.tables import Columns, Piece, read_table
 from adafw.describe import digest
 from adafw.files import replacing
 from adafw.fitting.checkpoint import Checkpoint, Run
-from adafw.fitting.linear import Fit, Settings, one_against_rest
+from adafw.fitting.linear import Fit, Settings, no_effect, one_against_rest
 from adafw.fitting.model import LinearModelFile
 from adafw.fitting.names import CLASSIFICATION, REGRESSION, constraint_named, loss_named
 from adafw.fitting.predictions import looks_like_classes
@@ -215,13 +215,8 @@ class Job:
         missing = sum(fit.status == "not started" for fit in fits)
         if missing:
             click.echo(f"Warning: {missing} of {len(fits)} classes were not started.", err=True)
-        constraint = settings.constraint
-        radius = hasattr(constraint, "radius")
-        if radius and not late and all(constraint.violation(1.01 * f.coef) == 0 for f in fits):
-            click.echo(
-                f"Warning: the radius {constraint.scale:g} has no effect: the minimum without a "
-                "constraint lies inside the set; lower the radius.", err=True,
-            )  # fmt: skip
+        if not any(fit.radius_matters for fit in fits):
+            click.echo(f"Warning: {no_effect(settings.constraint.scale)}", err=True)
 
     def class_list(self, model: LinearModelFile) -> Any:
         """Labels as JSON can hold them."""

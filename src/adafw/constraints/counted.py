@@ -14,15 +14,6 @@ class CountedSet(Constraint):
         self.projection = constraint.projection  # type: ignore[misc]
         self.lmo_calls = 0
         self.projections = 0
-        self.projection = constraint.projection  # type: ignore[misc]
-
-    @property
-    def scale(self) -> float:
-        return self.constraint.scale
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return self.constraint.shape
 
     def lmo(self, g: Array) -> Array:
         self.lmo_calls += 1

@@ -7,6 +7,7 @@ import io
 import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,7 +250,9 @@ class _Layout:
         self, cells: NDArray[Any], lines: list[int], path: str, at: list[int], dtype: Any
     ) -> NDArray[Any]:
         try:
-            values = cells.astype(np.float64)
+            # float() would take 1_000 for a number, which no other program does.
+            odd = any("_" in cell for row in cells for cell in row)
+            values = None if odd else cells.astype(np.float64)
         except ValueError:
             values = None
         if values is not None and np.isfinite(values).all():
@@ -321,9 +324,10 @@ def _npz_pieces(path: str, columns: Columns, dtype: Any, with_target: bool) -> I
     from scipy import sparse
 
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError, TypeError,
+            AttributeError) as error:  # fmt: skip
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{path} must be a whole .npz file of numbers: {error}.") from None

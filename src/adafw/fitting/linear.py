@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from adafw import checks
 from adafw.algorithms import Algorithm
+from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.fitting.choice import SAMPLE, choose, search
 from adafw.fitting.problem import Problem, make_problem
@@ -52,7 +53,9 @@ class Fit:
     """Coefficients, intercept, and what is certified about them.
 
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
-    `lower_bound`. `status` is "converged", the name of a limit, "stalled" (rounding allows no more
+    `lower_bound`. `gap` is the exact Frank-Wolfe gap, or the value where that is smaller: no loss
+    but Poisson's is below 0.
+    `status` is "converged", the name of a limit, "stalled" (rounding allows no more
     progress), "interrupted" or "diverged". `state` and `batch_intercept` are what `resume` takes.
     """
 
@@ -69,6 +72,8 @@ class Fit:
     learning_rate: float = math.nan
     state: State | None = field(default=None, repr=False)
     batch_intercept: float = 0.0
+    #: False if ten times the radius would certainly lower the value by less than 1 %.
+    radius_matters: bool = True
 
     @property
     def tolerance_reached(self) -> float:
@@ -130,7 +135,7 @@ def fit_linear(
         max_seconds=settings.max_seconds, record_every=every, callbacks=calls, progress=False,
         **how,
     )  # fmt: skip
-    return _fit(result, problem, progress)
+    return _fit(result, problem, progress, constraint)
 
 
 class Progress:
@@ -151,7 +156,7 @@ class Progress:
         scheduled = record.iteration % self.every == 0
         if scheduled and not self.exact:
             self.set_intercept(self.problem.intercept(s.x))
-        if record.gap <= self.tol * max(abs(record.value), FLOOR) or self._perfect(record):
+        if self.certified(record) <= self.tol * max(abs(record.value), FLOOR):
             self.verdict = "converged"
         elif scheduled and self._stalled(record):
             self.verdict = "stalled"
@@ -175,11 +180,11 @@ class Progress:
         f = self.problem.f
         return f.intercept if isinstance(f, WithIntercept) else 0.0
 
-    def _perfect(self, record: Record) -> bool:
-        """Whether the value is 0 up to the tolerance: a loss >= 0 lets none be lower by more."""
+    def certified(self, record: Record) -> float:
+        """A bound on the suboptimality: the gap, or the value where no loss is below 0."""
         f = self.problem.f
         loss = f.model.loss if isinstance(f, WithIntercept) else f.loss
-        return not isinstance(loss, Poisson) and record.value <= self.tol * FLOOR
+        return record.gap if isinstance(loss, Poisson) else min(record.gap, record.value)
 
     def _stalled(self, record: Record) -> bool:
         lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
@@ -190,15 +195,15 @@ class Progress:
         return self.idle >= PATIENCE
 
 
-def _fit(result: Result, problem: Problem, progress: Progress) -> Fit:
+def _fit(result: Result, problem: Problem, progress: Progress, constraint: Constraint) -> Fit:
     status = progress.verdict if result.status == "callback" else result.status
-    length = result.state.step.get("length")
+    length, gap = result.state.step.get("length"), progress.certified(result.trace[-1])
     return Fit(
         coef=result.x,
         intercept=problem.intercept(result.x),
         value=result.value,
-        gap=result.gap,
-        lower_bound=result.lower_bound,
+        gap=gap,
+        lower_bound=max(result.lower_bound, result.value - gap),
         violation=result.trace[-1].violation,
         n_iter=result.trace[-1].iteration,
         status=status or "callback",
@@ -207,6 +212,24 @@ def _fit(result: Result, problem: Problem, progress: Progress) -> Fit:
         learning_rate=progress.learning_rate if length is None else float(length),
         state=result.state,
         batch_intercept=progress.batch_intercept,
+        radius_matters=_radius_matters(result.x, result.value, problem, constraint),
+    )
+
+
+def _radius_matters(x: Array, value: float, problem: Problem, constraint: Constraint) -> bool:
+    """Whether x touches the boundary, or a gap over ten times the set is above 1 % of the value."""
+    if not hasattr(constraint, "radius") or constraint.violation(1.01 * x) > 0:
+        return True
+    g = problem.f.gradient(x)
+    larger_gap = float(dot(g, x - 10 * constraint.lmo(g)))
+    return larger_gap > 0.01 * max(abs(value), FLOOR)
+
+
+def no_effect(radius: float) -> str:
+    """The sentence for fits whose radius does not matter."""
+    return (
+        f"the radius {radius:g} has no effect: ten times it would lower the objective by less than "
+        "1 %; lower the radius, or take the model as one without a constraint."
     )
 
 

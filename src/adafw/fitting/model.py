@@ -102,17 +102,16 @@ def read_arrays(
     damaged = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, OSError)
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file, got a directory.")
-    with open(path, "rb"):
-        pass  # a file that is missing or unreadable says so itself
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes())
-        found, of_version = header.pop("kind"), int(header.pop("format"))
-    except (*damaged, AttributeError, TypeError):
-        raise ValueError(
-            f"{path} must be an {kind} file, got something else or only a part of one."
-        ) from None
+    with open(path, "rb") as stream:  # a file that is missing or unreadable says so itself
+        try:
+            with np.load(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            header = json.loads(arrays.pop("header").tobytes())
+            found, of_version = header.pop("kind"), int(header.pop("format"))
+        except (*damaged, AttributeError, TypeError):
+            raise ValueError(
+                f"{path} must be an {kind} file, got something else or only a part of one."
+            ) from None
     if found != kind:
         raise ValueError(f"{path} must be an {kind} file, got an {found} file.")
     if of_version > version:

@@ -6,6 +6,7 @@ from adafw.objectives.intercept import WithIntercept
 from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
 from adafw.objectives.matrix_completion import MatrixCompletion
+from adafw.objectives.quadratic import Quadratic
 from adafw.objectives.user_sum import UserSum
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Line",
     "LinearModel",
     "MatrixCompletion",
+    "Quadratic",
     "SeparableSum",
     "UserSum",
     "WithIntercept",

@@ -108,21 +108,21 @@ class WithIntercept(SeparableSum):
         return self._last[1], self._last[2]
 
     def _best_constant(self) -> float:
+        """b(0): the root of the sum of slopes, from a bracket grown by doubling."""
         zeros = np.zeros(self.n_terms, self.dtype)
-        slopes = self.model.slopes_at(zeros)
-        if not slopes.any():
+        total = self._sides(zeros, 0.0)[0]
+        if total == 0:
             return 0.0
-        low, high, step = 0.0, 0.0, 1.0
-        while self._sides(zeros, low)[0] > 0 and low > -1e4:
-            low, step = low - step, 2 * step
-        while self._sides(zeros, high)[0] < 0 and high < 1e300:
-            high, step = high + step, 2 * step
-        if low <= -1e4 or high >= 1e300:
-            raise ValueError(
-                "y must hold targets of more than one kind (both labels, or a count above 0), "
-                "else the best intercept is infinite; fit without an intercept."
-            )
-        return self._root(zeros, low, high, (low + high) / 2)
+        direction = -math.copysign(1.0, total)
+        near, far, now = 0.0, direction, total
+        while (now := self._sides(zeros, far)[0]) * direction < 0:
+            if abs(now) < 1e-100 * abs(total):  # it dies out and never turns
+                raise ValueError(
+                    "y must hold targets of more than one kind (both labels, or a count above 0), "
+                    "else the best intercept is infinite; fit without an intercept."
+                )
+            near, far = far, 2 * far
+        return self._root(zeros, min(near, far), max(near, far), (near + far) / 2)
 
     def _shift(self, z: NDArray[Any]) -> float:
         """The b that minimises the mean loss of z + b.

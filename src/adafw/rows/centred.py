@@ -49,7 +49,7 @@ class CentredRows(Rows):
         return self.rows.dot(x, batch) - self.mean @ x
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
-        total = weights.sum(dtype=np.float64).astype(self.dtype)
+        total = weights.sum(dtype=np.float64).astype(weights.dtype)
         return self.rows.combine(weights, batch) - total * self.mean
 
     def squared_norms(self) -> Vector:
@@ -67,6 +67,9 @@ class CentredRows(Rows):
 
     def describe(self) -> Plain:
         return {**self.rows.describe(), "name": "centred csr", "mean": describe(self.mean)}
+
+    def __str__(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]} centred csr"
 
     def _slices(self) -> Iterator[NDArray[Any]]:
         m, n = self.shape

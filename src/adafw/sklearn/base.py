@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from adafw.constraints.base import Constraint
 from adafw.fitting import Fit, Settings, constraint_named, fit_linear
+from adafw.fitting.linear import no_effect
 from adafw.losses import Loss
 from adafw.sklearn.stream import Stream
 
@@ -158,11 +158,6 @@ def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
     return np.asarray(weight)
 
 
-def has_no_effect(constraint: Constraint, coef: NDArray[Any], factor: float) -> bool:
-    """Whether a set of a radius would hold even `factor` times these coefficients."""
-    return hasattr(constraint, "radius") and constraint.violation(factor * coef) == 0
-
-
 def _warn(fits: list[Fit], settings: Settings) -> None:
     """A fit that stopped early says how far it got; a radius that nothing feels is named."""
     unfinished = [fit for fit in fits if fit.status != "converged"]
@@ -180,14 +175,5 @@ def _warn(fits: list[Fit], settings: Settings) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
-    free = [
-        has_no_effect(settings.constraint, fit.coef, 1.01 if fit.status == "converged" else 10.0)
-        for fit in fits
-    ]
-    if all(free):
-        warnings.warn(
-            f"the radius {settings.constraint.scale:g} has no effect: the minimum without a "
-            "constraint lies inside the set; lower the radius.",
-            UserWarning,
-            stacklevel=4,
-        )
+    if not any(fit.radius_matters for fit in fits):
+        warnings.warn(no_effect(settings.constraint.scale), UserWarning, stacklevel=4)

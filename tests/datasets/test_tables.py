@@ -1,0 +1,218 @@
+"""Files of every format: what is read, whole and in pieces, and what is said of bad ones."""
+
+import bz2
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from adafw.datasets import tables
+from adafw.datasets.libsvm import write_libsvm
+from adafw.datasets.tables import Columns, format_of, read_pieces, read_table
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50, 6)) < 0.5, rng.normal(size=(50, 6)), 0.0)
+    X[0, -1] = 1.0
+    return X, np.where(rng.random(50) < 0.5, 1.0, -1.0)
+
+
+def write(folder, name, X, y):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = folder / name
+    kind = format_of(path)
+    if kind == "libsvm":
+        write_libsvm(path, X, y)
+    elif kind == "csv":
+        text = "a,b,c,d,e,f,target\n" + "".join(
+            ",".join(repr(float(v)) for v in (*row, t)) + "\n" for row, t in zip(X, y, strict=True)
+        )
+        opener = gzip.open if name.endswith("gz") else open
+        with opener(path, "wt") as file:
+            file.write(text)
+    elif kind == "parquet":
+        names = {letter: X[:, j] for j, letter in enumerate("abcdef")}
+        parquet.write_table(pa.table({**names, "target": y}), path)
+    elif kind == "npy":
+        np.save(path, np.column_stack([X, y]))
+    elif "sparse" in name:
+        A = sparse.csr_array(X)
+        np.savez(path, data=A.data, indices=A.indices, indptr=A.indptr, shape=A.shape, y=y)
+    else:
+        np.savez(path, X=X, y=y)
+    return path
+
+
+FILES = ["a.svm", "a.svm.gz", "a.libsvm.bz2", "a.csv", "a.csv.gz", "a.parquet", "a.npy", "a.npz",
+         "sparse.npz"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_reads_the_same(name, data, tmp_path, monkeypatch):
+    X, y = data
+    path = write(tmp_path, name, X, y)
+    monkeypatch.setattr(tables, "PIECE_ROWS", 7)
+    monkeypatch.setattr(tables, "PIECE_BYTES", 300)
+    table = read_table(path)
+    as_dense = table.X.toarray() if sparse.issparse(table.X) else table.X
+    np.testing.assert_array_equal(as_dense, X)
+    np.testing.assert_array_equal(table.y, y)
+    assert read_table(path, dtype=np.float32).X.dtype == np.float32
+    columns = Columns(n_features=6, zero_based=False, features=table.features)
+    pieces = list(read_pieces(path, columns=columns, with_target=True))
+    assert (len(pieces) > 1) == (not name.endswith("npz"))
+    whole = np.concatenate([p.X.toarray() if sparse.issparse(p.X) else p.X for p in pieces])
+    np.testing.assert_array_equal(whole, X)
+    np.testing.assert_array_equal(np.concatenate([p.y for p in pieces]), y)
+
+
+def test_targets_are_found_or_left_out(data, tmp_path):
+    X, y = data
+    path = tmp_path / "t.csv"
+    rows = "\n".join(",".join(map(repr, (float(t), *map(float, r)))) for r, t in zip(X, y))  # noqa: B905
+    path.write_text("label,a,b,c,d,e,f\n" + rows)
+    np.testing.assert_array_equal(read_table(path, columns=Columns(target="label")).X, X)
+    np.testing.assert_array_equal(read_table(path, columns=Columns(target="0")).y, y)
+    wanted = Columns(features=("f", "a"), n_features=2)
+    piece = next(read_pieces(path, columns=wanted))
+    np.testing.assert_array_equal(piece.X, X[:, [5, 0]])
+    with pytest.raises(ValueError, match="must have a target column 'z'"):
+        read_table(path, columns=Columns(target="z"))
+    bare = tmp_path / "bare.csv"
+    bare.write_text("1,2\n3,4\n")
+    assert next(read_pieces(bare, columns=Columns(n_features=2))).y is None
+    assert next(read_pieces(bare, columns=Columns(n_features=1))).y.tolist() == [2, 4]
+    with pytest.raises(ValueError, match="has 2 columns, the model needs 5 features"):
+        next(read_pieces(bare, columns=Columns(n_features=5)))
+
+
+def test_text_targets(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,kind\n1,cat\n2,dog\n\n3,cat\n")
+    table = read_table(path)
+    assert table.y.tolist() == ["cat", "dog", "cat"]
+    assert table.features == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "at least one sample"),
+        ("a,b\n", "at least one sample"),
+        ("1,2\n3\n", r"line 2: expected 2 columns, got 1"),
+        ("1,2\n3,4,5\n", r"line 2: expected 2 columns, got 3"),
+        ("1,2\nx,4\n", r"line 2, column 1: expected a finite number, got 'x'"),
+        ("a,y\n1,2\n,4\n", r"line 3, column 1: expected a finite number, got ''"),
+        ("1,2\nnan,4\n", r"line 2, column 1: expected a finite number, got 'nan'"),
+        ("1,2\n1,inf\n", r"line 2, column 2: expected a finite target, got 'inf'"),
+        ("a,y\n1,cat\n2,\n", r"line 3, column 2: expected a target, got ''"),
+        ("5\n6\n", "at least one feature"),
+        ("1_0,2\n1,2\n1_0,2\n", r"line 3, column 1: expected a finite number, got '1_0'"),
+    ],
+)
+def test_bad_csv_is_named(text, message, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "at least one sample"),
+        ("1 2:x\n", r"line 1, column \d+: expected a number"),
+        ("1 1:1\n-1 0:1 0:2\n", r"line 2, column \d+: expected a feature id above"),
+        ("1 1:nan\n", "finite features"),
+        ("inf 1:2\n", "finite targets"),
+        ("1 1:1\n1 3", r"line 2, column \d+: expected ':'"),
+    ],
+)
+def test_bad_libsvm_is_named(text, message, tmp_path):
+    path = tmp_path / "bad.svm"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(path)
+    if "sample" not in message:
+        with pytest.raises(ValueError, match=message):
+            list(read_pieces(path, columns=Columns(n_features=9)))
+
+
+@pytest.mark.parametrize("name", ["a.svm.gz", "a.csv.gz", "a.parquet", "a.npy", "a.npz"])
+def test_truncated_files_are_named(name, data, tmp_path):
+    path = write(tmp_path, name, *data)
+    content = path.read_bytes()
+    for length in (1, len(content) // 2, len(content) - 3):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=str(path)):
+            read_table(path)
+
+
+def test_other_bad_files(data, tmp_path):
+    X, y = data
+    np.savez(tmp_path / "noy.npz", X=X)
+    with pytest.raises(ValueError, match="must hold targets y"):
+        read_table(tmp_path / "noy.npz")
+    np.savez(tmp_path / "short.npz", X=X, y=y[:3])
+    with pytest.raises(ValueError, match="one target a row"):
+        read_table(tmp_path / "short.npz")
+    np.savez(tmp_path / "nan.npz", X=X * np.nan, y=y)
+    with pytest.raises(ValueError, match="finite features"):
+        read_table(tmp_path / "nan.npz")
+    np.save(tmp_path / "object.npy", np.array([[{}]]), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"object\.npy"):
+        read_table(tmp_path / "object.npy")
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "missing.csv")
+
+
+def test_ids_from_zero_keep_their_columns(tmp_path):
+    (tmp_path / "zero.svm").write_text("1 0:1 2:5\n-1 1:1\n")
+    table = read_table(tmp_path / "zero.svm")
+    assert table.zero_based
+    assert table.X.toarray().tolist() == [[1, 0, 5], [0, 1, 0]]
+    (tmp_path / "later.svm").write_text("1 1:1\n-1 2:1\n")
+    piece = next(
+        read_pieces(tmp_path / "later.svm", columns=Columns(n_features=3, zero_based=True))
+    )
+    assert piece.X.toarray().tolist() == [[0, 1, 0], [0, 0, 1]]
+    with pytest.raises(ValueError, match="features up to number 3, the model has 2"):
+        list(read_pieces(tmp_path / "later.svm", columns=Columns(n_features=2, zero_based=True)))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60), st.sampled_from(["f.svm", "f.csv", "f.npy", "f.npz", "f.parquet",
+                                                "f.svm.gz", "f.csv.bz2"]))  # fmt: skip
+def test_any_bytes_give_a_table_or_a_sentence(tmp_path, content, name):
+    path = tmp_path / name
+    if name.endswith("gz"):
+        content = gzip.compress(content)
+    elif name.endswith("bz2"):
+        content = bz2.compress(content)
+    path.write_bytes(content)
+    try:
+        table = read_table(path)
+    except ValueError as error:
+        assert name in str(error)  # noqa: PT017
+    else:
+        assert table.X.shape[0] == len(table.y)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text("0123456789.,-+e\n\"'ax ", max_size=80))
+def test_any_text_as_csv(tmp_path, text):
+    path = tmp_path / "f.csv"
+    path.write_text(text)
+    try:
+        table = read_table(path)
+    except ValueError as error:
+        assert "f.csv" in str(error)  # noqa: PT017
+    else:
+        assert np.isfinite(table.X).all()

@@ -1,0 +1,68 @@
+"""Centred rows, Gram matrices and variances: against dense arithmetic."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from adafw.rows import CentredRows, as_rows, centred, column_variances, gram
+
+
+@pytest.fixture
+def A():
+    rng = np.random.default_rng(0)
+    return np.where(rng.random((40, 7)) < 0.4, rng.normal(size=(40, 7)) + 1, 0.0)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(40.0)])
+def test_sparse_rows_centred_without_filling_in(A, weights):
+    rows, mean = centred(as_rows(sparse.csr_array(A)), weights)
+    assert isinstance(rows, CentredRows)
+    B = A - np.average(A, axis=0, weights=weights)
+    np.testing.assert_allclose(mean, np.average(A, axis=0, weights=weights))
+    rng = np.random.default_rng(1)
+    x, w, batch = rng.normal(size=7), rng.normal(size=40), np.array([3, 3, 30])
+    np.testing.assert_allclose(rows.dot(x), B @ x, atol=1e-13)
+    np.testing.assert_allclose(rows.dot(x, batch), B[batch] @ x, atol=1e-13)
+    np.testing.assert_allclose(rows.combine(w), w @ B, atol=1e-12)
+    np.testing.assert_allclose(rows.combine(w[:3], batch), w[:3] @ B[batch], atol=1e-12)
+    np.testing.assert_allclose(rows.squared_norms(), (B**2).sum(axis=1))
+    for p in (1, 2, np.inf):
+        for axis in (0, 1):
+            np.testing.assert_allclose(rows.norms(p, axis), np.linalg.norm(B, p, axis=axis))
+    norm, exact = rows.spectral_norm(weights)
+    root = np.ones(40) if weights is None else np.sqrt(weights)
+    assert norm >= np.linalg.norm(root[:, None] * B, 2)
+    assert not exact
+    assert rows.describe()["name"] == "centred csr"
+
+
+def test_dense_rows_are_centred_to_rounding():
+    """Means a million times the spread keep ten digits."""
+    rng = np.random.default_rng(2)
+    B = rng.normal(size=(50, 3))
+    B -= B.mean(axis=0)
+    rows, _ = centred(as_rows(B + 1e6))
+    np.testing.assert_allclose(rows.array, B, atol=1e-9)
+    assert np.abs(rows.array.mean(axis=0)).max() < 1e-15
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_gram_and_variances(A, make):
+    w = np.random.default_rng(3).random(40)
+    rows = as_rows(make(A))
+    np.testing.assert_allclose(gram(rows, w), (A * w[:, None]).T @ A)
+    inner, mean = centred(rows, w)
+    B = A - mean
+    np.testing.assert_allclose(gram(inner, w), (B * w[:, None]).T @ B, atol=1e-12)
+    expected = np.average(B**2, axis=0, weights=w)
+    np.testing.assert_allclose(column_variances(rows, w), expected)
+    np.testing.assert_allclose(column_variances(inner, w), expected)
+
+
+def test_float32_is_kept(A):
+    small = A.astype(np.float32)
+    for make in (np.asarray, sparse.csr_array):
+        inner, mean = centred(as_rows(make(small)))
+        assert inner.dtype == mean.dtype == np.float32
+        assert inner.combine(np.ones(40, np.float32)).dtype == np.float32
+        assert gram(inner, np.ones(40, np.float32)).dtype == np.float32

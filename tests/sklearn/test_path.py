@@ -1,0 +1,102 @@
+"""Radius paths, and radii translated into penalties."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from adafw.sklearn import (
+    FrankWolfeClassifier,
+    FrankWolfeRegressor,
+    matching_penalty,
+    matching_radius,
+    radius_path,
+)
+from sklearn import datasets
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("C", [0.01, 0.1])
+def test_radius_of_a_penalty_is_the_norm_of_its_solution(cancer, C):
+    X, y = cancer
+    model = LogisticRegression(l1_ratio=1, C=C, solver="saga", tol=1e-7, max_iter=50_000).fit(X, y)
+    radius = matching_radius(X, y, C)
+    assert radius == pytest.approx(np.abs(model.coef_).sum(), rel=1e-3)
+    assert matching_penalty(X, y, radius) == pytest.approx(C, rel=1e-3)
+
+
+def test_squared_hinge_and_weights(cancer):
+    X, y = cancer
+    weight = np.where(y == 1, 1.0, 2.0)
+    C = matching_penalty(X, y, 0.8, loss="squared_hinge", fit_intercept=False, sample_weight=weight)
+    model = LinearSVC(penalty="l1", dual=False, C=C, fit_intercept=False, tol=1e-8, max_iter=10_000)
+    model.fit(X, y, sample_weight=weight)
+    assert np.abs(model.coef_).sum() == pytest.approx(0.8, rel=1e-4)
+
+
+def test_lasso_convention():
+    X, y = datasets.load_diabetes(return_X_y=True)
+    C = matching_penalty(X, y, 500.0, loss="squared")
+    lasso = Lasso(alpha=1 / (2 * len(y) * C), tol=1e-10, max_iter=100_000).fit(X, y)
+    assert np.abs(lasso.coef_).sum() == pytest.approx(500.0, rel=1e-6)
+    assert matching_radius(X, y, C, loss="squared") == pytest.approx(500.0, rel=1e-4)
+
+
+def test_ends_of_the_range():
+    X, y = datasets.load_diabetes(return_X_y=True)
+    assert matching_penalty(X, y, 1e6, loss="squared") == np.inf
+    with pytest.raises(ValueError, match="below which every coefficient is 0"):
+        matching_radius(X, y, 1e-9, loss="squared")
+    # So weak a penalty is none: the radius is the norm of least squares.
+    free = np.abs(np.linalg.lstsq(X - X.mean(axis=0), y - y.mean(), rcond=None)[0]).sum()
+    assert matching_radius(X, y, 1e9, loss="squared") == pytest.approx(free, rel=1e-3)
+    with pytest.raises(ValueError, match="two classes"):
+        matching_penalty(*datasets.load_iris(return_X_y=True), 1.0)
+    with pytest.raises(ValueError, match="radius must be"):
+        matching_penalty(X, y, -1.0, loss="squared")
+
+
+def test_path_equals_single_fits(cancer):
+    X, y = cancer
+    path = radius_path(X[:400], y[:400], radii=[4.0, 0.5, 2.0], X_test=X[400:], y_test=y[400:])
+    np.testing.assert_array_equal(path.radii, [0.5, 2.0, 4.0])
+    assert path.coefs.shape == (3, 30)
+    for k, radius in enumerate(path.radii):
+        single = FrankWolfeClassifier(radius=radius).fit(X[:400], y[:400])
+        assert path.values[k] <= single.value_ + path.gaps[k]
+        assert path.gaps[k] <= 1e-4 * path.values[k]
+        assert path.scores[k] == path.models[k].score(X[400:], y[400:])
+        assert path.nonzeros[k] == np.count_nonzero(path.coefs[k])
+    assert (np.diff(path.values) < 0).all()
+    assert path.best.radius == path.radii[np.argmax(path.scores)]
+
+
+@pytest.mark.filterwarnings("ignore:the radius:UserWarning")
+def test_path_chooses_the_kind_of_model():
+    X, y = datasets.load_diabetes(return_X_y=True)
+    path = radius_path(X, y, radii=[10.0, 1000.0])
+    assert isinstance(path.models[0], FrankWolfeRegressor)
+    X, y = datasets.load_iris(return_X_y=True)
+    path = radius_path(X, y, radii=[1.0, 2.0], estimator=FrankWolfeClassifier(constraint="l2"))
+    assert path.coefs.shape == (2, 3, 4)
+    assert path.models[1].constraint == "l2"
+    with pytest.raises(ValueError, match="radii must be"):
+        radius_path(X, y, radii=[0.0])
+
+
+def test_plot(cancer):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    path = radius_path(*cancer, radii=[0.5, 5.0])
+    axes = path.plot()
+    lines = axes[0].get_lines()
+    assert len(lines) == np.count_nonzero(np.abs(path.coefs).max(axis=0))
+    np.testing.assert_array_equal(axes[1].get_lines()[0].get_ydata(), path.scores)
+    matplotlib.pyplot.close("all")
