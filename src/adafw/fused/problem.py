@@ -89,7 +89,7 @@ def _values(schedule: Schedule, t: int, count: int) -> Any:
 def warm_up(f: Any, algorithm: Algorithm) -> None:
     """Compiles the products and passes over long vectors that solver.run asks for."""
     if type(f) is LinearModel:
-        first, zero = np.zeros(1, np.int64), np.zeros(f.shape, f.dtype)
+        first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
         f.combine(f.slopes(zero, first), first)
         metric: Any = getattr(algorithm.step, "metric", None)
         if type(metric) is AdaGrad:
