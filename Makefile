@@ -35,9 +35,11 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/kernels --benchmark-only -q -p no:xdist
 	$(BIN)/python benchmarks/targets.py
+	$(BIN)/python benchmarks/report.py
 
 versus: $(VENV)/.versus
 	$(BIN)/python benchmarks/versus/run.py
+	$(BIN)/python benchmarks/report.py
 
 # One stamp file for each set of packages: what is installed is not installed again.
 $(BIN)/python:

@@ -167,3 +167,26 @@ def test_minimize_agrees_on_every_path_it_is_asked_for():
         np.testing.assert_allclose(r.trace["gap"], runs["generic"].trace["gap"], atol=1e-9)
         assert list(r.trace["lmo_calls"]) == list(runs["generic"].trace["lmo_calls"])
         assert r.status == "max_iterations"
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_any_generator_of_numpy_gives_the_stream_that_single_draws_give(kind):
+    f, constraint = linear_model(37, 20, 7), adafw.L1Ball(1.0)
+    algo = algorithm("CSFW", batch=lambda t: 2 * (t % 3) + 1)
+    generators = [np.random.Generator(getattr(np.random, kind)(5)) for _ in range(2)]
+    states = [
+        after(run, f, constraint, algo, [9, 8], rng)
+        for run, rng in zip((solver.run, linear.run), generators, strict=True)
+    ]
+    assert same_counts(*states)
+    np.testing.assert_allclose(states[0].x, states[1].x, atol=1e-12)
+
+
+def test_a_users_generator_is_left_where_the_run_left_it():
+    f, constraint, algo = linear_model(37, 20, 8), adafw.L1Ball(1.0), algorithm("AdaCSFW", batch=5)
+    drawn = []
+    for path in ("generic", "fused", "lazy"):
+        rng = np.random.default_rng(1)
+        adafw.minimize(f, constraint, algo, seed=rng, max_iterations=11, path=path)
+        drawn.append(rng.integers(0, 1000, 5).tolist())
+    assert drawn[0] == drawn[1] == drawn[2]
