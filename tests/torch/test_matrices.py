@@ -155,3 +155,18 @@ def test_the_exact_balls_follow_the_paper_step_by_step(name, kind):
         p.grad = torch.tensor(g)
         optimizer.step()
         np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)
+
+
+def test_a_set_made_for_one_shape_takes_weights_of_that_size():
+    """Here the rows of a matrix in a box, given to a convolution."""
+    bounds = np.linspace(0.1, 0.2, 54).reshape(6, 9)
+    conv = nn.Conv2d(1, 6, 3, bias=False)
+    groups = [{"params": [conv.weight], "constraint": adafw.Box(-bounds, bounds)}]
+    make_feasible(groups)
+    optimizer = AdamSFW(groups, lr=0.1)
+    conv(torch.ones(1, 1, 5, 5)).sum().backward()
+    optimizer.step()
+    assert groups[0]["constraint"].contains(conv.weight.detach().reshape(6, 9))
+    wrong = [{"params": [conv.weight], "constraint": adafw.Box(-bounds[:2], bounds[:2])}]
+    with pytest.raises(ValueError, match="this Box holds points of shape"):
+        AdamSFW(wrong, lr=0.1)

@@ -23,11 +23,16 @@ _MATRIX_SETS = frozenset({"NuclearBall", "SpectralBall", "Birkhoff"})
 
 
 def matrix_shape(constraint: Constraint, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(out, rest) for sets of matrices, the shape itself for others."""
-    matrices = isinstance(constraint, MatrixBall) or type(constraint).__name__ in _MATRIX_SETS
-    if not matrices or constraint.shape is not None:
-        return shape
-    return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+    """The shape a set wants points in: (out, rest) for sets of matrices, the same for others.
+
+    A set made for one shape gets that shape, if the sizes agree.
+    """
+    own = constraint.shape
+    if own is not None:
+        return own if math.prod(own) == math.prod(shape) else shape
+    if isinstance(constraint, MatrixBall) or type(constraint).__name__ in _MATRIX_SETS:
+        return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+    return shape
 
 
 def as_points(constraint: Constraint, x: Tensor) -> Tensor:

@@ -196,7 +196,8 @@ def projected(
     elif type(constraint) is LInfBall:
         x.addcdiv_(m, h, value=-eta).clamp_(-constraint.radius, constraint.radius)
     elif m.any():  # a point projected again would only be rounded
-        x.copy_(constraint.project(x - eta * m / h, h))
+        z, metric = (matrices.as_points(constraint, t) for t in (x - eta * m / h, h))
+        x.copy_(constraint.project(z, metric).reshape(x.shape))
 
 
 def direction(constraint: Constraint, g: Tensor, y: Tensor, out: Tensor) -> Tensor:
