@@ -47,9 +47,8 @@ def lmo(constraint: Constraint, g: Tensor) -> Tensor:
 
 def gap(constraint: Constraint, x: Tensor, g: Tensor) -> float:
     """max <g, x - v> over v in the set, exactly."""
-    if isinstance(constraint, MatrixBall):
-        support = constraint.radius * constraint.dual_norm(as_points(constraint, g))
-        return float((g * x).sum() + support)
+    if isinstance(constraint, MatrixBall):  # whose lmo is not exact
+        return constraint.gap(as_points(constraint, x), as_points(constraint, g))
     return float((g * (x - lmo(constraint, g))).sum())
 
 
@@ -74,6 +73,10 @@ class MatrixBall(Constraint):
     def shrink(self, s: Tensor) -> Tensor:
         """The singular values of the projection of a matrix with singular values s."""
         raise NotImplementedError
+
+    def gap(self, x: Array, g: Array) -> float:
+        """max <g, x - v> over v in the ball, by a decomposition: the lmo would fall short of it."""
+        return float((g * x).sum() + self.radius * self.dual_norm(g))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)
