@@ -88,12 +88,8 @@ def test_projections_are_nearest_points(ball):
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     p = ball.project(x)
     assert ball.contains(p)
-    assert gap_of(ball, p, p - x) == pytest.approx(0.0, abs=1e-12)
+    assert ball.gap(p, p - x) == pytest.approx(0.0, abs=1e-12)
     assert torch.allclose(ball.project(p), p)
-
-
-def gap_of(ball, x, g):
-    return float((g * x).sum() + ball.radius * ball.dual_norm(g))
 
 
 @pytest.mark.parametrize("family", [PowerNuclearBall, NewtonSchulzBall])
@@ -155,3 +151,18 @@ def test_the_exact_balls_follow_the_paper_step_by_step(name, kind):
         p.grad = torch.tensor(g)
         optimizer.step()
         np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)
+
+
+def test_a_set_made_for_one_shape_takes_weights_of_that_size():
+    """Here the rows of a matrix in a box, given to a convolution."""
+    bounds = np.linspace(0.1, 0.2, 54).reshape(6, 9)
+    conv = nn.Conv2d(1, 6, 3, bias=False)
+    groups = [{"params": [conv.weight], "constraint": adafw.Box(-bounds, bounds)}]
+    make_feasible(groups)
+    optimizer = AdamSFW(groups, lr=0.1)
+    conv(torch.ones(1, 1, 5, 5)).sum().backward()
+    optimizer.step()
+    assert groups[0]["constraint"].contains(conv.weight.detach().reshape(6, 9))
+    wrong = [{"params": [conv.weight], "constraint": adafw.Box(-bounds[:2], bounds[:2])}]
+    with pytest.raises(ValueError, match="this Box holds points of shape"):
+        AdamSFW(wrong, lr=0.1)

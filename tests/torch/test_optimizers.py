@@ -543,6 +543,17 @@ def test_a_zero_gradient_moves_nothing_and_nothing_becomes_nan(kind):
         assert torch.equal(p.detach(), before)
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("lr", [1e30, 1e-30, 1e-320, torch.tensor(0.1)])
+def test_learning_rates_of_any_size_keep_the_weights_finite_and_inside(lr, fused):
+    p = nn.Parameter(torch.zeros(50))
+    optimizer = AdamSFW([{"params": [p], "constraint": SETS["linf"]}], lr=lr, fused=fused)
+    for seed in range(3):
+        p.grad = torch.randn(50, generator=torch.Generator().manual_seed(seed))
+        optimizer.step()
+        assert SETS["linf"].contains(p.detach())
+
+
 # --- parameters of all kinds, and what is refused -------------------------------------------------
 
 
@@ -560,7 +571,8 @@ def test_tied_weights_are_one_parameter_and_unused_ones_are_skipped():
     assert model["c"].weight not in optimizer.state
 
 
-def test_scalars_empty_tensors_and_channels_last_are_trained():
+@pytest.mark.parametrize("fused", [None, False])
+def test_scalars_empty_tensors_and_channels_last_are_trained(fused):
     scalar = nn.Parameter(torch.tensor(0.5))
     empty = nn.Parameter(torch.zeros(0, 3))
     image = nn.Parameter(torch.zeros(2, 3, 4, 4).to(memory_format=torch.channels_last))
@@ -570,7 +582,8 @@ def test_scalars_empty_tensors_and_channels_last_are_trained():
     for constraint in (adafw.LInfBall(1.0), adafw.L1Ball(50.0), adafw.L2Ball(50.0)):
         flat = nn.Parameter(image.detach().clone(memory_format=torch.contiguous_format))
         flat.grad = g.clone()
-        AdamSFW([{"params": [scalar, empty, image], "constraint": constraint}], lr=0.1).step()
+        groups = [{"params": [scalar, empty, image], "constraint": constraint}]
+        AdamSFW(groups, lr=0.1, fused=fused).step()
         AdamSFW([{"params": [flat], "constraint": constraint}], lr=0.1).step()
         torch.testing.assert_close(image.detach(), flat.detach())
     assert scalar.item() < 0.5

@@ -23,11 +23,16 @@ _MATRIX_SETS = frozenset({"NuclearBall", "SpectralBall", "Birkhoff"})
 
 
 def matrix_shape(constraint: Constraint, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(out, rest) for sets of matrices, the shape itself for others."""
-    matrices = isinstance(constraint, MatrixBall) or type(constraint).__name__ in _MATRIX_SETS
-    if not matrices or constraint.shape is not None:
-        return shape
-    return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+    """The shape a set wants points in: (out, rest) for sets of matrices, the same for others.
+
+    A set made for one shape gets that shape, if the sizes agree.
+    """
+    own = constraint.shape
+    if own is not None:
+        return own if math.prod(own) == math.prod(shape) else shape
+    if isinstance(constraint, MatrixBall) or type(constraint).__name__ in _MATRIX_SETS:
+        return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+    return shape
 
 
 def as_points(constraint: Constraint, x: Tensor) -> Tensor:
@@ -42,9 +47,8 @@ def lmo(constraint: Constraint, g: Tensor) -> Tensor:
 
 def gap(constraint: Constraint, x: Tensor, g: Tensor) -> float:
     """max <g, x - v> over v in the set, exactly."""
-    if isinstance(constraint, MatrixBall):
-        support = constraint.radius * constraint.dual_norm(as_points(constraint, g))
-        return float((g * x).sum() + support)
+    if isinstance(constraint, MatrixBall):  # whose lmo is not exact
+        return constraint.gap(as_points(constraint, x), as_points(constraint, g))
     return float((g * (x - lmo(constraint, g))).sum())
 
 
@@ -69,6 +73,10 @@ class MatrixBall(Constraint):
     def shrink(self, s: Tensor) -> Tensor:
         """The singular values of the projection of a matrix with singular values s."""
         raise NotImplementedError
+
+    def gap(self, x: Array, g: Array) -> float:
+        """max <g, x - v> over v in the ball, by a decomposition: the lmo would fall short of it."""
+        return float((g * x).sum() + self.radius * self.dual_norm(g))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)

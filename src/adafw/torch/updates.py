@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from adafw.constraints import Constraint, LInfBall
 from adafw.torch import matrices
@@ -174,7 +175,8 @@ def scratch(like: Tensor, count: int) -> list[Tensor]:
     On the CPU their memory is kept from one update to the next, unless it is large, as fresh
     pages are dear there; accelerators have their caching allocators.
     """
-    if like.device.type != "cpu" or like.numel() > _KEPT:
+    plain = type(like) in (Tensor, Parameter) and like.device.type == "cpu"
+    if not plain or like.numel() > _KEPT:
         return [torch.empty_like(like) for _ in range(count)]
     kept: dict[Any, list[Tensor]] = _memory.__dict__
     rooms = kept.get(like.dtype)
@@ -194,7 +196,8 @@ def projected(
     elif type(constraint) is LInfBall:
         x.addcdiv_(m, h, value=-eta).clamp_(-constraint.radius, constraint.radius)
     elif m.any():  # a point projected again would only be rounded
-        x.copy_(constraint.project(x - eta * m / h, h))
+        z, metric = (matrices.as_points(constraint, t) for t in (x - eta * m / h, h))
+        x.copy_(constraint.project(z, metric).reshape(x.shape))
 
 
 def direction(constraint: Constraint, g: Tensor, y: Tensor, out: Tensor) -> Tensor:
