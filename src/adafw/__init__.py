@@ -40,7 +40,7 @@ from adafw.tuning import Tuning, tune
 __version__ = "0.1.0"
 
 #: Parts that are imported when first asked for: they need more than the core does.
-_LATER = ("datasets", "experiments", "theory", "torch")
+_LATER = ("datasets", "experiments", "sklearn", "theory", "torch")
 
 
 def __getattr__(name: str) -> Any:
