@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import svds
 
 import adafw
 
@@ -24,6 +26,17 @@ class Problem:
     @cached_property
     def f(self):
         return adafw.LinearModel(self.A, self.y, adafw.losses.Logistic())
+
+    @cached_property
+    def columns(self):
+        """A by columns, as the coordinate descent methods want it."""
+        return sparse.csc_matrix(self.A)
+
+    @cached_property
+    def smoothness(self) -> float:
+        """The Lipschitz constant of grad f, for FISTA."""
+        largest = svds(self.A, 1, return_singular_vectors=False)[0]
+        return float(0.25 * largest**2 / len(self.y))
 
     @cached_property
     def reference(self):

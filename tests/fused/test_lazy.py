@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from fused_problems import after, fresh, linear_model, same_bits, same_counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import after, fresh, linear_model, same_bits, same_counts
 from scipy import sparse
 
 import adafw

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from fused_problems import after, fresh, linear_model, same_bits, same_counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import after, fresh, linear_model, same_bits, same_counts
 
 import adafw
 from adafw import fused, gradients, solver
@@ -190,3 +190,15 @@ def test_a_users_generator_is_left_where_the_run_left_it():
         adafw.minimize(f, constraint, algo, seed=rng, max_iterations=11, path=path)
         drawn.append(rng.integers(0, 1000, 5).tolist())
     assert drawn[0] == drawn[1] == drawn[2]
+
+
+@pytest.mark.parametrize("path", ["fused", "lazy"])
+def test_an_infinite_learning_rate_leaves_template_1(path):
+    f, constraint = linear_model(50, 40, 10), adafw.L1Ball(3.0)
+    adaptive = algorithm("AdaCSFW", float("inf"), 1, 5, max_step=lambda t: 2 / (t + 2))
+    runs = [
+        after(fused.find(f, constraint, algo, path), f, constraint, algo, [30])
+        for algo in (adaptive, algorithm("CSFW", batch=5))
+    ]
+    np.testing.assert_allclose(runs[0].x, runs[1].x, atol=1e-12)
+    assert runs[0].x.any()

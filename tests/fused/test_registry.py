@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from problems import linear_model
+from fused_problems import linear_model
 
 import adafw
 from adafw import fused, gradients, metrics, steps

@@ -34,7 +34,7 @@ def celer(problem, budget):
     from celer import LogisticRegression
 
     C = 1 / (problem.penalty * len(problem.y))
-    return LogisticRegression(C=C, tol=10.0**-budget).fit(problem.A_matrix, problem.y).coef_.ravel()
+    return LogisticRegression(C=C, tol=10.0**-budget).fit(problem.columns, problem.y).coef_.ravel()
 
 
 def skglm(problem, budget):
@@ -45,18 +45,14 @@ def skglm(problem, budget):
 
     solver = ProxNewton(max_iter=budget, tol=1e-12, fit_intercept=False)
     model = GeneralizedLinearEstimator(Logistic(), L1(problem.penalty), solver)
-    return model.fit(problem.A_matrix, problem.y).coef_.ravel()
+    return model.fit(problem.columns, problem.y).coef_.ravel()
 
 
 def fista(problem, budget):
     """Projected: y = x + beta (x - last), x = project(y - grad f(y) / L)."""
-    from scipy.sparse.linalg import norm
-
     import adafw
 
-    ball = adafw.L1Ball(problem.radius)
-    L = 0.25 * min(norm(problem.A) ** 2, float((norm(problem.A, axis=1) ** 2).sum()))
-    L = min(L / len(problem.y), 0.25 * problem.top_eigenvalue)
+    ball, L = adafw.L1Ball(problem.radius), problem.smoothness
     x = y = np.zeros(problem.A.shape[1])
     t = 1.0
     for _ in range(budget):
