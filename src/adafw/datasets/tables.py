@@ -251,7 +251,7 @@ class _Layout:
     ) -> NDArray[Any]:
         try:
             # float() would take 1_000 for a number, which no other program does.
-            odd = any("_" in cell for row in cells for cell in row)
+            odd = any("_" in "".join(row) for row in cells)
             values = None if odd else cells.astype(np.float64)
         except ValueError:
             values = None

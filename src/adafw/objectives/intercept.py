@@ -33,6 +33,8 @@ class WithIntercept(SeparableSum):
         self.rows = model.rows
         self.n_terms, self.shape, self.dtype = model.n_terms, model.shape, model.dtype
         self.convex, self.curvature = model.convex, model.curvature
+        weight = model.sample_weight
+        self._weighted = None if weight is None or weight.all() else np.flatnonzero(weight)
         self._last: tuple[Any, Any, float] = (None, None, 0.0)
         #: The best constant prediction, b(0).
         self.constant = self._best_constant()
@@ -128,10 +130,12 @@ class WithIntercept(SeparableSum):
         """The b that minimises the mean loss of z + b.
 
         Slopes grow with z, so the sum of slopes is <= 0 where all z + b are at most the best
-        constant, and >= 0 where all are at least that.
+        constant, and >= 0 where all are at least that. Where a stretch of b is best, the one that
+        is found depends on the weighted rows alone: k copies of a row are a weight of k.
         """
-        low, high = self.constant - float(z.max()), self.constant - float(z.min())
-        return self._root(z, low, high, self.constant - float(np.mean(z, dtype=np.float64)))
+        weighted = z if self._weighted is None else z[self._weighted]
+        low, high = self.constant - float(weighted.max()), self.constant - float(weighted.min())
+        return self._root(z, low, high, self.constant - self.model.mean(z))
 
     def _root(self, z: NDArray[Any], low: float, high: float, b: float) -> float:
         """Newton's method on ln(sum of positive slopes) - ln(sum of negative ones), in a bracket.

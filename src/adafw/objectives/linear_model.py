@@ -83,7 +83,7 @@ class LinearModel(SeparableSum):
 
     def value_at(self, z: NDArray[Any]) -> float:
         """The mean loss of predictions z."""
-        return self._mean(self.loss.value(z, self.y))
+        return self.mean(self.loss.value(z, self.y))
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
@@ -93,7 +93,7 @@ class LinearModel(SeparableSum):
         z, dz = self.rows.dot(x), self.rows.dot(d)
         curvature = None
         if self.loss.quadratic:
-            curvature = self.loss.curvature * self._mean(dz**2)
+            curvature = self.loss.curvature * self.mean(dz**2)
         return Line(
             value=lambda gamma: self.value_at(z + gamma * dz),
             slope=lambda gamma: float(
@@ -130,7 +130,7 @@ class LinearModel(SeparableSum):
     def __repr__(self) -> str:
         return f"LinearModel({self.rows}, {type(self.loss).__name__})"
 
-    def _mean(self, terms: NDArray[Any]) -> float:
+    def mean(self, terms: NDArray[Any]) -> float:
         """sum_i w_i terms_i / sum_i w_i."""
         if self._weights is not None:
             terms = terms * self._weights

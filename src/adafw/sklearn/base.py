@@ -66,10 +66,11 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         if previous is not None and np.shape(previous)[-1] == X.shape[1]:
             rows = np.atleast_2d(previous)
             starts = list(rows) if len(rows) == len(targets) else starts
-        fits = [
-            fit_linear(X, y, settings, sample_weight=w, start=start)
-            for y, w, start in zip(targets, weights, starts, strict=True)
-        ]
+        fits = []
+        for y, w, start in zip(targets, weights, starts, strict=True):
+            fits.append(fit_linear(X, y, settings, sample_weight=w, start=start))
+            if fits[-1].status == "interrupted":  # searches and pipelines must stop, too
+                raise KeyboardInterrupt
         self.loss_ = settings.loss
         self._report(fits)
         _warn(fits, settings)

@@ -125,6 +125,8 @@ def _best_weights(
     kept = np.arange(len(weights))
     while True:
         best = _affine(gram[np.ix_(kept, kept)], tilt[kept])
+        if not np.isfinite(best).all():  # the model cannot tell the points apart at all
+            return weights, kept
         if best.min() > 0 or len(kept) == 1:
             return best, kept
         falling = best <= 0
@@ -143,5 +145,8 @@ def _affine(gram: NDArray[Any], tilt: NDArray[Any]) -> NDArray[Any]:
     system[k, k] = 0
     # The ridge keeps points that the model cannot tell apart from spoiling the solution.
     system[:k, :k] = gram + (1e-12 * size if size > 0 else 1.0) * np.eye(k)
-    solution = np.linalg.solve(system, np.append(-tilt, 1).astype(gram.dtype))
+    try:
+        solution = np.linalg.solve(system, np.append(-tilt, 1).astype(gram.dtype))
+    except np.linalg.LinAlgError:
+        return np.full(k, np.nan, gram.dtype)
     return solution[:k] / solution[:k].sum()
