@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.typing import Array, Shape
 
@@ -147,11 +148,11 @@ def double(x: Array) -> Array:
     return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)
 
 
-def like(value: Any, x: Array) -> Array:
-    """`value` as an array of the library and device of x; a tensor stays one."""
-    if is_tensor(x) and not is_tensor(value):
-        return sys.modules["torch"].as_tensor(np.asarray(value), device=x.device)
-    return _host(value) if not is_tensor(x) else value
+def beside(value: Any, x: Array) -> Array:
+    """`value` as an array of the library and device of x, its dtype kept."""
+    if not is_tensor(x):
+        return _host(value)
+    return value if is_tensor(value) else sys.modules["torch"].as_tensor(value, device=x.device)
 
 
 def cast(x: Array, like: Array) -> Array:
@@ -164,11 +165,30 @@ def copy(x: Array) -> Array:
     return x.clone() if is_tensor(x) else x.copy()
 
 
+def host(x: Any) -> NDArray[np.float64]:
+    """x as a float64 numpy array, for the methods that run on the host only."""
+    return np.asarray(_host(x), dtype=np.float64)
+
+
+def like(values: NDArray[Any], x: Array) -> Array:
+    """A numpy array in the library, dtype and device of x."""
+    if is_tensor(x):
+        return sys.modules["torch"].as_tensor(values, dtype=x.dtype, device=x.device)
+    return values.astype(x.dtype, copy=False)
+
+
 def argsort_descending(x: Array) -> Array:
     """Order from large to small; equal entries keep their order."""
     if is_tensor(x):
         return sys.modules["torch"].argsort(x, descending=True, stable=True)
     return np.argsort(-x, kind="stable")
+
+
+def kth_largest(x: Array, k: int) -> Any:
+    """The k-th largest entry of a vector, k = 1 being the largest."""
+    if is_tensor(x):
+        return sys.modules["torch"].topk(x, k).values[-1]
+    return np.partition(x, len(x) - k)[len(x) - k]
 
 
 def basis(like: Array, index: Any, value: Any) -> Array:
@@ -207,9 +227,23 @@ class Constant:
     def __repr__(self) -> str:
         return np.array2string(self.value, separator=", ", threshold=16, edgeitems=3)
 
+    def index_like(self, x: Array) -> Array:
+        """The parameter as integers, in the library and on the device of x."""
+        key = ("index", getattr(x, "device", None))
+        if key not in self._copies:
+            index = self.value.astype(np.int64)
+            if is_tensor(x):
+                index = sys.modules["torch"].as_tensor(index, device=x.device)
+            self._copies[key] = index
+        return self._copies[key]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"value": self.value, "_copies": {}}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.value.flags.writeable = False
+
 
 def _host(value: Any) -> Any:
-    return value.detach().cpu().numpy() if is_tensor(value) else value
+    return value.detach().cpu().double().numpy() if is_tensor(value) else value

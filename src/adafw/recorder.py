@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import checks
-from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
@@ -175,7 +174,7 @@ class Recorder:
         value, g = self.f.value(x), self.f.gradient(x)
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
-            gap = float(dot(g, x - self.constraint.lmo(g)))
+            gap = self.constraint.gap(x, g)
             if gap < 0:  # rounding at an optimal x, where no gap can be
                 gap = 0.0
         bound = math.nan

@@ -7,7 +7,7 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, excess, metric_like, norm_order
+from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -35,7 +35,7 @@ class L1Ball(Constraint):
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
-        norm_order(p)  # the same in every norm
+        check_order(p)  # the same in every norm
         return 2 * self.radius
 
     def violation(self, x: Array) -> float:
@@ -69,7 +69,7 @@ class L2Ball(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * n ** max(0.0, 1 / norm_order(p) - 1 / 2)
+        return 2 * self.radius * n ** max(0.0, 1 / check_order(p) - 1 / 2)
 
     def violation(self, x: Array) -> float:
         return excess(arrays.norm(arrays.double(x)) - self.radius, self.radius)
@@ -102,7 +102,7 @@ class LInfBall(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * float(n ** (1 / norm_order(p)))
+        return 2 * self.radius * float(n ** (1 / check_order(p)))
 
     def violation(self, x: Array) -> float:
         return excess(abs(x).max() - self.radius, self.radius)

@@ -42,6 +42,13 @@ class Constraint(ABC):
             "(Template 1 or Template 3)."
         )
 
+    def gap(self, x: Array, g: Array) -> float:
+        """max <g, x - v> over v in C, the Frank-Wolfe gap of x; never below it but by rounding.
+
+        A set whose `lmo` is not exact adds a proven bound on what it may have missed.
+        """
+        return float(arrays.dot(g, x - self.lmo(g)))
+
     @property
     def scale(self) -> float:
         """The length that tolerances are relative to: the radius, where there is one."""
@@ -82,18 +89,18 @@ def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
         raise ValueError(f"this {name} holds points of shape {shape}, got {tuple(x.shape)}.")
 
 
+def check_order(p: float) -> float:
+    """The order p of an lp norm, in [1, inf]."""
+    return checks.real(p, "p", 1, infinite=True)
+
+
 def metric_like(h: Array | None, x: Array) -> Array | None:
     """The metric h as positive floats shaped as x, or an error; None stays None."""
     if h is None:
         return None
-    h = arrays.finite(arrays.like(h, x), "h")
+    h = arrays.finite(arrays.beside(h, x), "h")
     if tuple(h.shape) != tuple(x.shape):
         raise ValueError(f"h must have the shape of x, {tuple(x.shape)}, got {tuple(h.shape)}.")
     if not bool((h > 0).all()):
         raise ValueError("h must be positive in every entry: it is the diagonal of a metric.")
     return h
-
-
-def norm_order(p: float) -> float:
-    """p >= 1, inf included, or an error: the order of the norm a diameter is measured in."""
-    return checks.real(p, "p", 1, infinite=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
-from adafw.constraints.base import Constraint, check_shape, excess, metric_like, norm_order
+from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -65,7 +65,7 @@ class Box(Constraint):
         if self.shape not in (None, arrays.as_shape(shape)):
             raise ValueError(f"this Box holds points of shape {self.shape}, got {shape}.")
         width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
-        return float(np.linalg.norm(width.ravel(), norm_order(p)))
+        return float(np.linalg.norm(width.ravel(), check_order(p)))
 
     def violation(self, x: Array) -> float:
         check_shape(x, self.shape, "Box")

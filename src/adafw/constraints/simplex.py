@@ -7,7 +7,7 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, excess, metric_like, norm_order
+from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -34,7 +34,7 @@ class Simplex(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return self.radius * float(2 ** (1 / norm_order(p))) if n > 1 else 0.0
+        return self.radius * float(2 ** (1 / check_order(p))) if n > 1 else 0.0
 
     def violation(self, x: Array) -> float:
         off = abs(float(arrays.double(x).sum()) - self.radius)
@@ -71,7 +71,7 @@ class UnitSimplex(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return self.radius * float(2 ** (1 / norm_order(p))) if n > 1 else self.radius
+        return self.radius * float(2 ** (1 / check_order(p))) if n > 1 else self.radius
 
     def violation(self, x: Array) -> float:
         over = float(arrays.double(x).sum()) - self.radius
