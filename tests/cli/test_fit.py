@@ -132,6 +132,22 @@ def test_options_reach_the_fit(folder, tmp_path, capsys):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_labels_of_their_own(folder, tmp_path, capsys):
+    both = np.load(folder / "diabetes.npy")
+    np.save(tmp_path / "X.npy", both[:, :-1])
+    np.save(tmp_path / "y.npy", both[:, -1])
+    for data, labels in ((folder / "diabetes.npy", None), (tmp_path / "X.npy", tmp_path / "y.npy")):
+        extra = [] if labels is None else ["--labels", labels]
+        assert run(capsys, "fit", data, *extra, "-o", tmp_path / data.stem, "--radius", 99)[0] == 0
+    one, two = (LinearModelFile.load(tmp_path / name) for name in ("diabetes", "X"))
+    np.testing.assert_array_equal(one.coef, two.coef)
+    assert run(capsys, "predict", tmp_path / "X", tmp_path / "X.npy")[1].count("\n") == 442
+    np.save(tmp_path / "y.npy", both[:5, -1])
+    code, _, err = run(capsys, "fit", tmp_path / "X.npy", "--labels", tmp_path / "y.npy")
+    assert code == 2
+    assert "must hold 442 targets" in err
+
+
 def test_a_fit_that_stops_early_says_so(folder, tmp_path, capsys):
     code, _, err = run(
         capsys, "fit", folder / "cancer.svm", "-o", tmp_path / "m", "--algorithm", "CSFW",

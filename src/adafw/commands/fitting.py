@@ -1,6 +1,6 @@
 """The work of `adafw fit`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from adafw import __version__
 from adafw.commands.fit import default_output
 from adafw.commands.live import Live
 from adafw.commands.options import as_number, clean, parameters
-from adafw.datasets.tables import Columns, Piece, read_table
+from adafw.datasets.tables import Columns, Piece, format_of, read_table
 from adafw.describe import digest
 from adafw.files import replacing
 from adafw.fitting.checkpoint import Checkpoint, Run
@@ -98,21 +98,20 @@ class Job:
         return model, any(fit.status == "interrupted" for fit in fits)
 
     def _table(self) -> Piece:
-        columns = Columns(target=self.target, n_features=None)
         if self.labels is None:
-            table = read_table(self.data, self.format_, columns, self.dtype)
-            if self.n_features is not None and table.zero_based is not None:
-                columns = Columns(n_features=self.n_features)
-                table = read_table(self.data, self.format_, columns, self.dtype)
-            return table
-        y = np.load(self.labels, allow_pickle=False)
-        from adafw.datasets.tables import read_pieces
-
-        pieces = list(read_pieces(self.data, self.format_, columns, self.dtype))
-        X = pieces[0].X if len(pieces) == 1 else np.concatenate([p.X for p in pieces])
-        if y.shape != (X.shape[0],):
-            raise ValueError(f"{self.labels} must hold {X.shape[0]} targets, got {y.shape}.")
-        return Piece(X, y, pieces[0].features)
+            libsvm = format_of(self.data, self.format_) == "libsvm"
+            columns = Columns(target=self.target, n_features=self.n_features if libsvm else None)
+            return read_table(self.data, self.format_, columns, self.dtype)
+        table = read_table(self.data, self.format_, Columns(all_features=True), self.dtype)
+        try:
+            y = np.load(self.labels, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{self.labels} must be a .npy file of targets: {error}.") from None
+        if not isinstance(y, np.ndarray) or y.shape != (table.X.shape[0],):
+            raise ValueError(f"{self.labels} must hold {table.X.shape[0]} targets, one a row.")
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError(f"{self.labels} must have finite targets, got NaN or infinity.")
+        return replace(table, y=y)
 
     def _classify(self, y: NDArray[Any]) -> bool:
         if self.loss is not None and self.loss not in {**CLASSIFICATION, **REGRESSION}:

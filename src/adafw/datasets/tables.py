@@ -40,12 +40,16 @@ FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are features, by name or number, and which is the target, if any."""
+    """Which columns are features, by name or number, and which is the target, if any.
+
+    `all_features` says that there is no target column.
+    """
 
     features: tuple[str, ...] | None = None
     target: str | None = None
     n_features: int | None = None
     zero_based: ZeroBased = "auto"
+    all_features: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,19 @@ def read_table(
     columns: Columns = Columns(),
     dtype: Any = np.float64,
 ) -> Piece:
-    """A whole file, targets included. The target is the last column unless another is named."""
+    """A whole file, with its targets: the last column unless another is named, or none is one."""
     kind = format_of(path, format)
     if kind == "libsvm":
         return _whole_libsvm(str(path), columns, dtype)
-    pieces = list(read_pieces(path, kind, columns, dtype, with_target=True))
+    with_target = not columns.all_features
+    pieces = list(read_pieces(path, kind, columns, dtype, with_target))
     if not pieces:
         raise ValueError(f"{path} must hold at least one sample, got none.")
     if len(pieces) == 1:
         return pieces[0]
     if len({piece.X.shape[1] for piece in pieces}) > 1:
         raise ValueError(f"{path} must have as many columns in every row.")
-    y = _joined([piece.y for piece in pieces])
+    y = _joined([piece.y for piece in pieces]) if with_target else None
     return Piece(np.concatenate([piece.X for piece in pieces]), y, pieces[0].features)
 
 
@@ -210,7 +215,7 @@ class _Layout:
             n = columns.n_features
             has_target = with_target or n is None or width == n + 1
             target = None
-            if has_target:
+            if has_target and not columns.all_features:
                 target = _position(columns.target, names, width, path, needed=True)
             features = [j for j in range(width) if j != target]
             if n is not None and len(features) != n:
