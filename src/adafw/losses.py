@@ -33,9 +33,12 @@ class Loss(ABC):
     def slope(self, z: Vector, y: Vector) -> Vector:
         """The derivative of l in z at (z_i, y_i)."""
 
-    @abstractmethod
     def second(self, z: Vector, y: Vector) -> Vector:
         """The second derivative in z; where it jumps, either of its two values."""
+        raise TypeError(
+            f"{type(self).__name__} does not know its second derivative, which Newton steps and "
+            "an intercept need."
+        )
 
     def check(self, y: Vector) -> None:
         """Refuses targets that the loss cannot take."""
