@@ -8,7 +8,7 @@ from typing import Any, Literal
 from adafw import checks
 from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
-from adafw.minimize import Result, minimize
+from adafw.minimize import minimize
 from adafw.objectives.base import FiniteSum
 
 #: A seed that no experiment judges by.
@@ -86,14 +86,26 @@ def tune(
     checks.integer(max_trials, "max_trials", 3)
     if not budget:
         raise ValueError("tune needs a budget for each run, for instance max_epochs=20.")
+
+    def run(i: int, learning_rate: float) -> Trial:
+        result = minimize(f, constraint, make_algorithm(learning_rate), seed=seed, **budget)
+        return Trial(i, learning_rate, result.value, result.gap, result.status)
+
+    return search(run, measure, max_trials, report)
+
+
+def search(
+    run: Callable[[int, float], Trial],
+    measure: Measure,
+    max_trials: int = 15,
+    report: Callable[[Trial], None] | None = None,
+) -> Tuning:
+    """The search of `tune` over any runs: run(i, 10^(i/2)) is asked for what that rate reached."""
     trials: dict[int, Trial] = {}
     wanted = [-2, 0, 2]
     while True:
         for i in wanted:
-            learning_rate = 10.0 ** (i / 2)
-            algorithm = make_algorithm(learning_rate)
-            result = minimize(f, constraint, algorithm, seed=seed, **budget)
-            trials[i] = _trial(i, learning_rate, result)
+            trials[i] = run(i, 10.0 ** (i / 2))
             if report is not None:
                 report(trials[i])
         best = min(trials.values(), key=lambda t: (_rank(t, measure), t.exponent))
@@ -101,10 +113,6 @@ def tune(
         wanted = missing[: max_trials - len(trials)]
         if not wanted:
             return Tuning(best, tuple(trials.values()), measure, settled=not missing)
-
-
-def _trial(exponent: int, learning_rate: float, result: Result) -> Trial:
-    return Trial(exponent, learning_rate, result.value, result.gap, result.status)
 
 
 def _rank(trial: Trial, measure: str) -> float:

@@ -10,6 +10,7 @@ import click
 @click.command(name="reproduce", short_help="Redo an experiment.")
 @click.argument("experiment")
 @click.option("--quick", is_flag=True, help="The short form: fits in 2 minutes on 2 cores.")
+@click.option("--full", is_flag=True, help="The paper's size where that takes days (cifar10).")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"),
     show_default=True, help="Results go to OUT/<experiment>/.",
@@ -20,12 +21,13 @@ import click
 )
 @click.option("--fresh", is_flag=True, help="Do not go on from what an earlier call has left.")
 def command(
-    experiment: str, quick: bool, out: Path, seeds: str | None, jobs: int | None, fresh: bool
-) -> None:
+    experiment: str, quick: bool, full: bool, out: Path, seeds: str | None, jobs: int | None,
+    fresh: bool,
+) -> None:  # fmt: skip
     """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
 
-    EXPERIMENT is a name (svm, year, rcv1, sensitivity, ...), "all", or a TOML file of your own. A
-    call that was killed or interrupted goes on where it stopped when it is given again.
+    EXPERIMENT is a name (svm, year, rcv1, sensitivity, imdb, ...), "all", or a TOML file of your own.
+    A call that was killed or interrupted goes on where it stopped when it is given again.
     """
     from adafw.experiments import names, reproduce
 
@@ -34,7 +36,14 @@ def command(
         try:
             with Display() as bar:
                 outcome = reproduce(
-                    name, out, quick=quick, seeds=_seeds(seeds), workers=jobs, fresh=fresh, bar=bar
+                    name,
+                    out,
+                    quick=quick,
+                    full=full,
+                    seeds=_seeds(seeds),
+                    workers=jobs,
+                    fresh=fresh,
+                    bar=bar,
                 )
         except KeyboardInterrupt:
             click.echo("Stopped; the same command goes on from here.", err=True)

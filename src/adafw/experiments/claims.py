@@ -6,33 +6,23 @@ opposite does, and is undecided if the bands overlap. All comparisons are at the
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
+from adafw.experiments.networks import claims as networks
 from adafw.experiments.results import Line, Outcome, quartiles
 from adafw.experiments.runner import AUDITED
 from adafw.experiments.spec import Problem
-
-HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "fails", "undecided", "not tested"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement, where the paper makes it, the verdict and the numbers behind it."""
-
-    problem: str
-    statement: str
-    source: str
-    verdict: str
-    evidence: str
+from adafw.experiments.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Claim
 
 
 def judge(outcome: Outcome) -> list[Claim]:
     """All claims that the experiment's file names, for each of its problems."""
-    unknown = sorted(set(outcome.spec.claims) - set(_CLAIMS))
+    known: dict[str, Any] = networks.CLAIMS if outcome.spec.networks else _CLAIMS
+    unknown = sorted(set(outcome.spec.claims) - set(known))
     if unknown:
-        raise ValueError(f"claims must be among {', '.join(_CLAIMS)}, got {unknown[0]!r}.")
+        raise ValueError(f"claims must be among {', '.join(known)}, got {unknown[0]!r}.")
     return [
-        _CLAIMS[name](outcome, problem)
+        known[name](outcome, problem)
         for problem in outcome.spec.problems
         for name in outcome.spec.claims
     ]

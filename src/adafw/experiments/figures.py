@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from adafw.experiments.results import Line, Outcome, band
-from adafw.experiments.spec import Problem, Spec
+from adafw.experiments.spec import AnyProblem, Problem, Spec, form
 from adafw.files import replacing
 
 _COLUMNS = (
@@ -25,14 +25,19 @@ def draw(outcome: Outcome) -> Any:
     """A matplotlib figure: for each problem a row of gaps and a row of objectives."""
     from matplotlib.figure import Figure
 
+    from adafw.experiments.networks import figures as networks
+
     spec = outcome.spec
+    draw_problem: Any = networks.draw_problem if spec.networks else _draw_problem
     rows = 2 * len(spec.problems)
     figure = Figure(figsize=(13, 3.4 * rows + 1.9), layout="constrained")
     parts = figure.subfigures(len(spec.problems), 1, squeeze=False)[:, 0]
     for part, problem in zip(parts, spec.problems, strict=True):
-        _draw_problem(part, outcome, problem)
+        draw_problem(part, outcome, problem)
     figure.suptitle(
-        spec.title + (" (quick form)" if spec.quick else ""), weight="bold", fontsize=13
+        spec.title + (f" ({form(spec)} form)" if spec.quick or spec.reduced else ""),
+        weight="bold",
+        fontsize=13,
     )
     figure.supxlabel(_settings(spec), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
@@ -41,7 +46,7 @@ def draw(outcome: Outcome) -> Any:
 def _draw_problem(part: Any, outcome: Outcome, problem: Problem) -> None:
     axes = part.subplots(2, len(_COLUMNS), sharey="row")
     lines = outcome.of(problem)
-    styles = _styles(lines)
+    styles = styles_of(lines)
     reference = outcome.reference(problem)
     for row, (quantity, shift, name) in enumerate(
         (("gap", 0.0, "Frank-Wolfe gap"), ("value", reference, "objective - lower bound"))
@@ -49,27 +54,37 @@ def _draw_problem(part: Any, outcome: Outcome, problem: Problem) -> None:
         for axis, (x, label) in zip(axes[row], _COLUMNS, strict=True):
             for line in lines:
                 column = "projections" if (x, line.family) == ("lmo_calls", "projected") else x
-                _draw_line(axis, band(line, column, quantity, shift), styles[line.label])
+                draw_line(axis, band(line, column, quantity, shift), styles[line.label])
             axis.set(xscale="log", yscale="log", xlabel=label)
-            axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
-            axis.spines[["top", "right"]].set_visible(False)
+            plain(axis)
         axes[row][0].set_ylabel(name)
-    handles = [_handle(line, styles[line.label]) for line in lines]
+    explain(part, outcome, problem, styles)
+
+
+def explain(
+    part: Any, outcome: Outcome, problem: AnyProblem, styles: dict[str, dict[str, Any]]
+) -> None:
+    """The legend of a problem's axes, and a title that says what the data are."""
+    handles = [_handle(line, styles[line.label]) for line in outcome.of(problem)]
     part.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8.5)
     about = outcome.data[problem.name]
     colour = "#b00020" if about["is_stand_in"] else "#222222"
-    loss = problem.loss if isinstance(problem.loss, str) else problem.loss.get("name")
-    part.suptitle(
-        f"{about['label']}; {loss} loss; {problem.constraint()!r}", fontsize=9.5, color=colour
-    )
+    part.suptitle(f"{about['label']}; {problem.words}", fontsize=9.5, color=colour)
 
 
-def _draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
+def draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
+    """A line (x, middle, lower, upper) and its band; nothing for None."""
     if curve is None:  # nothing positive to show on a logarithmic axis
         return
     x, middle, lower, upper = curve
     axis.fill_between(x, lower, upper, color=style["color"], alpha=0.16, linewidth=0)
     axis.plot(x, middle, **style)
+
+
+def plain(axis: Any) -> None:
+    """A light grid, no frame."""
+    axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _handle(line: Line, style: dict[str, Any]) -> Any:
@@ -82,7 +97,7 @@ def _handle(line: Line, style: dict[str, Any]) -> Any:
     return Line2D([], [], label=f"{line.label}\n   {setting}" if setting else line.label, **style)
 
 
-def _styles(lines: list[Line]) -> dict[str, dict[str, Any]]:
+def styles_of(lines: list[Line]) -> dict[str, dict[str, Any]]:
     """Colour by family and place in it; thick for the paper's method, broken for projections.
 
     Where the adaptive method varies in one setting, its colours go from dark to light.
@@ -126,8 +141,9 @@ def _dashes(line: Line) -> str:
 def _settings(spec: Spec) -> str:
     """The settings as the foot of the figure."""
     budget = ", ".join(f"{key} = {value}" for key, value in spec.budget.items())
+    spread = "Mean and standard deviation" if spec.networks else "Median and quartiles"
     head = (
-        f"Each run: {budget}. Median and quartiles over {len(spec.seeds)} seeds"
+        f"Each run: {budget}. {spread} over {len(spec.seeds)} seeds"
         f"{f' of {spec.repeats} repeats' if spec.repeats > 1 else ''}, one thread a process. "
         "Time without measuring."
     )

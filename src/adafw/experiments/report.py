@@ -5,9 +5,9 @@ import re
 from html import escape
 from typing import Any
 
-from adafw.experiments.claims import Claim
-from adafw.experiments.results import Line, Outcome, quartiles
-from adafw.experiments.spec import Problem
+from adafw.experiments.results import Line, Outcome, mean_and_deviation, mean_curve, quartiles
+from adafw.experiments.spec import AnyProblem, Problem, form
+from adafw.experiments.verdicts import Claim
 
 _STYLE = """
 :root { --ink: #1c1e21; --quiet: #60656c; --rule: #e3e5e8; --paper: #ffffff; --tint: #f6f7f9; }
@@ -39,9 +39,22 @@ dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
+_FINAL_ITERATE = (
+    "Last iterate of every run: median over seeds [quartiles]. The objective is shown above the "
+    "best lower bound that any run proved. Highlighted: smallest median gap."
+)
+_FINAL_EPOCH = (
+    "After the last epoch: mean over seeds, and one standard deviation. Peak: the epoch whose mean "
+    "test accuracy is best. Highlighted: best mean test accuracy after the last epoch."
+)
+_QUARTILES = "it does for the medians over seeds and the quartile bands are apart"
+_DEVIATIONS = "it does for the means over seeds and the bands of one standard deviation are apart"
+
+
 def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
     """The whole page; nothing in it is fetched from anywhere."""
     spec = outcome.spec
+    final_table: Any = _epochs_table if spec.networks else _final_table
     body = [
         f"<h1>{escape(spec.title)}</h1>",
         f'<p class="quiet">{escape(_subtitle(outcome))}</p>',
@@ -52,11 +65,10 @@ def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
         ],
         f"<figure>{_inline(svg)}</figure>",
         "<h2>The paper's claims, judged by this run</h2>",
-        _claims_table(claims, several=len(spec.problems) > 1),
+        _claims_table(claims, len(spec.problems) > 1, spec.networks),
         "<h2>Final numbers</h2>",
-        "<p>Last iterate of every run: median over seeds [quartiles]. The objective is shown above "
-        "the best lower bound that any run proved. Highlighted: smallest median gap.</p>",
-        *[_final_table(outcome, problem) for problem in spec.problems],
+        f"<p>{_FINAL_EPOCH if spec.networks else _FINAL_ITERATE}</p>",
+        *[final_table(outcome, problem) for problem in spec.problems],
         "<h2>Settings</h2>",
         *[_settings_table(outcome, problem) for problem in spec.problems],
         _notes(outcome),
@@ -79,13 +91,12 @@ def _inline(svg: str) -> str:
 
 def _subtitle(outcome: Outcome) -> str:
     spec = outcome.spec
-    form = "quick form" if spec.quick else "full form"
     budget = ", ".join(f"{key} = {value}" for key, value in spec.budget.items())
     seeds = ", ".join(map(str, spec.seeds))
-    return f"{form}; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
+    return f"{form(spec)} form; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
 
 
-def _claims_table(claims: list[Claim], several: bool) -> str:
+def _claims_table(claims: list[Claim], several: bool, networks: bool) -> str:
     if not claims:
         return "<p>The experiment's file names no claims.</p>"
     head = ["Verdict", *(["Problem"] if several else []), "Claim", "Paper", "Here"]
@@ -98,9 +109,8 @@ def _claims_table(claims: list[Claim], several: bool) -> str:
         rest = (escape(claim.statement), escape(claim.source), evidence)
         rows.append([badge, *problem, *rest])
     legend = (
-        '<p class="quiet">A comparison holds if it does for the medians over seeds and the '
-        "quartile bands are apart, fails if the opposite does, and is undecided if the bands "
-        "overlap. All at the same budget.</p>"
+        f'<p class="quiet">A comparison holds if {_DEVIATIONS if networks else _QUARTILES}, fails '
+        "if the opposite does, and is undecided if the bands overlap. All at the same budget.</p>"
     )
     return _table(head, rows) + legend
 
@@ -129,14 +139,38 @@ def _final_table(outcome: Outcome, problem: Problem) -> str:
     return heading + _table(head, rows, numbers=range(1, 9), best=lines.index(best))
 
 
-def _settings_table(outcome: Outcome, problem: Problem) -> str:
+def _epochs_table(outcome: Outcome, problem: AnyProblem) -> str:
+    lines = outcome.of(problem)
+    best = max(lines, key=lambda line: line.final("test_accuracy").mean())
+    head = ["Algorithm", "Train loss", "Train accuracy", "Test loss", "Test accuracy",
+            "Peak test accuracy", "CPU s", "Gradients", "Violation"]  # fmt: skip
+    rows = []
+    for line in lines:
+        accuracy = mean_curve(line, "test_accuracy")
+        peak = int(accuracy.argmax())
+        rows.append([
+            escape(line.label),
+            *(_mean(line, name) for name in ("train_loss", "train_accuracy", "test_loss",
+                                             "test_accuracy")),
+            f"{accuracy[peak]:.4f}<br><small>epoch {peak}</small>",
+            *(_count(line, name) for name in ("cpu_seconds", "gradient_evaluations", "violation")),
+        ])  # fmt: skip
+    heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
+    return heading + _table(head, rows, numbers=range(1, 9), best=lines.index(best))
+
+
+def _mean(line: Line, column: str) -> str:
+    q = mean_and_deviation(line.final(column))
+    return f"{q['mean']:.4f}<br><small>± {q['deviation']:.4f}</small>"
+
+
+def _settings_table(outcome: Outcome, problem: AnyProblem) -> str:
     about = outcome.data[problem.name]
     what = about["label"] if about["is_stand_in"] else f"{about['label']}, {about['description']}"
-    text = f"{what}; {problem.loss} loss; {problem.constraint()!r}"
+    text = f"{what}; {problem.words}"
     rows = []
     for line in outcome.of(problem):
-        algorithm = line.spec.build()
-        parts = f"<br><small>{escape(f'{algorithm.gradient}, {algorithm.step}')}</small>"
+        parts = f"<br><small>{escape(problem.parts(line.spec))}</small>"
         rows.append([escape(line.label), escape(line.spec.setting) + parts, escape(line.spec.note)])
     return f"<p>{escape(text)}</p>" + _table(["Algorithm", "Settings", "Chosen by"], rows)
 

@@ -42,6 +42,7 @@ def reproduce(
     out: str | os.PathLike[str] = "out",
     *,
     quick: bool = False,
+    full: bool = False,
     seeds: Sequence[int] | None = None,
     workers: int | None = None,
     fresh: bool = False,
@@ -53,13 +54,14 @@ def reproduce(
     ----------
     experiment : a name of `adafw.experiments.names()`, or the path of a TOML file.
     quick : apply the file's [quick] table.
+    full : apply the file's [full] table, where the file is a reduced form of something dearer.
     seeds : instead of the file's.
     workers : processes of one thread each; None means one per core.
     fresh : forget what earlier, unfinished or finished, calls have left; otherwise it is used.
 
     Call it under `if __name__ == "__main__":`, since it starts processes.
     """
-    spec = load_spec(experiment, quick)
+    spec = load_spec(experiment, quick, full)
     if seeds is not None:
         spec = replace(spec, seeds=check_seeds(seeds))
     workers = os.cpu_count() or 1 if workers is None else checks.integer(workers, "workers", 1)

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.experiments.runner import Job
-from adafw.experiments.spec import AlgorithmSpec, Problem, Spec
+from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Spec
 from adafw.files import write_text
-from adafw.gradients import Minibatch
-from adafw.recorder import Trace
-from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
 
 Column = NDArray[np.float64]
 
@@ -29,10 +26,10 @@ Column = NDArray[np.float64]
 class Line:
     """One algorithm on one problem: a trace and a status for every seed."""
 
-    problem: Problem
+    problem: AnyProblem
     spec: AlgorithmSpec
     setting: str
-    traces: dict[int, Trace]
+    traces: dict[int, Any]
     statuses: dict[int, str]
 
     @property
@@ -43,14 +40,7 @@ class Line:
     @property
     def family(self) -> str:
         """frank-wolfe, adaptive, projected, or other."""
-        step = self.spec.build().step
-        for kind, name in (
-            (FrankWolfeStep, "frank-wolfe"), (AdaptiveStep, "adaptive"),
-            (ProjectedStep, "projected"),
-        ):  # fmt: skip
-            if isinstance(step, kind):
-                return name
-        return "other"
+        return self.problem.family(self.spec)
 
     @property
     def estimator(self) -> str:
@@ -60,7 +50,7 @@ class Line:
     @property
     def minibatch(self) -> bool:
         """Whether gradients are plain minibatch means."""
-        return isinstance(self.spec.build().gradient, Minibatch)
+        return self.problem.minibatch(self.spec)
 
     def final(self, column: str) -> Column:
         """The column's last entry, one for each seed; inf where the run diverged."""
@@ -90,11 +80,11 @@ class Outcome:
     audits: dict[str, dict[str, int]]
     environment: dict[str, Any]
 
-    def of(self, problem: Problem) -> list[Line]:
+    def of(self, problem: AnyProblem) -> list[Line]:
         """The lines of one problem."""
         return [line for line in self.lines if line.problem is problem]
 
-    def reference(self, problem: Problem) -> float:
+    def reference(self, problem: AnyProblem) -> float:
         """The best lower bound on the minimum that any run proved."""
         bounds = [t["lower_bound"].max() for line in self.of(problem) for t in line.traces.values()]
         return float(np.nanmax(bounds))
@@ -113,7 +103,7 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
                     for job in mine
                     if job.algorithm is algorithm and job.seed == seed and not job.audit
                 ]
-                traces[seed], statuses[seed] = _merged(runs), runs[0]["status"]
+                traces[seed], statuses[seed] = _merged(runs, problem.trace), runs[0]["status"]
             setting = spec.setting(problem, algorithm)
             lines.append(Line(problem, algorithm, setting, traces, statuses))
         for job in mine:
@@ -122,15 +112,15 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
     return Outcome(spec, data, tuple(lines), audits, environment(workers))
 
 
-def _merged(runs: list[dict[str, Any]]) -> Trace:
+def _merged(runs: list[dict[str, Any]], kind: Any) -> Any:
     """Repeats of one seed do the same work; what differs is time, of which the median is taken."""
     rows = [list(row) for row in runs[0]["records"]]
     for name in ("cpu_seconds", "wall_seconds"):
-        column = Trace.columns.index(name)
+        column = kind.columns.index(name)
         for i, row in enumerate(rows):
             times = [run["records"][i][column] for run in runs if _same(run["records"], i, row)]
             row[column] = float(np.median(times))
-    return Trace([tuple(row) for row in rows])
+    return kind([tuple(row) for row in rows])
 
 
 def _same(records: list[Any], i: int, row: list[Any]) -> bool:
@@ -169,7 +159,7 @@ def write_traces(outcome: Outcome, path: Path) -> None:
     """trace.csv: algorithm, setting, seed, then the columns of a trace."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["algorithm", "setting", "seed", *Trace.columns])
+    writer.writerow(["algorithm", "setting", "seed", *outcome.spec.problems[0].trace.columns])
     for line in outcome.lines:
         for seed, trace in line.traces.items():
             writer.writerows([line.label, line.setting, seed, *record] for record in trace)
@@ -186,19 +176,23 @@ def quartiles(values: Column) -> dict[str, float]:
 
 def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
     """summary.json: final medians and spread, verdicts, settings, data, environment."""
-    columns = ("gap", "value", "epoch", "iteration", "lmo_calls", "projections", "cpu_seconds",
-               "nonzeros", "violation")  # fmt: skip
     spec = outcome.spec
+    lower_bounds = (
+        {} if spec.networks else
+        {"lower_bound": {p.name: outcome.reference(p) for p in spec.problems}}
+    )  # fmt: skip
+    final = last_epoch if spec.networks else last_iterate
     return {
         "experiment": spec.name,
         "title": spec.title,
         "quick": spec.quick,
+        "reduced": spec.reduced,
         "budget": dict(spec.budget),
         "seeds": list(spec.seeds),
         "repeats": spec.repeats,
         "notes": list(spec.notes),
         "data": outcome.data,
-        "lower_bound": {p.name: outcome.reference(p) for p in spec.problems},
+        **lower_bounds,
         "algorithms": [
             {
                 "problem": line.problem.name,
@@ -206,7 +200,7 @@ def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
                 "setting": line.setting,
                 "note": line.spec.note,
                 "status": {str(seed): status for seed, status in line.statuses.items()},
-                "final": {name: quartiles(line.final(name)) for name in columns},
+                "final": final(line),
             }
             for line in outcome.lines
         ],
@@ -216,9 +210,32 @@ def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
     }
 
 
+def last_iterate(line: Line) -> dict[str, dict[str, float]]:
+    """Median and quartiles over seeds at the end of the runs."""
+    columns = ("gap", "value", "epoch", "iteration", "lmo_calls", "projections", "cpu_seconds",
+               "nonzeros", "violation")  # fmt: skip
+    return {name: quartiles(line.final(name)) for name in columns}
+
+
+def last_epoch(line: Line) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation over seeds after the last epoch."""
+    return {name: mean_and_deviation(line.final(name)) for name in line.problem.trace.columns}
+
+
+def mean_and_deviation(values: Column) -> dict[str, float]:
+    """Mean and standard deviation (n - 1 in the denominator) over seeds; 0 for a single one."""
+    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
+    return {"mean": float(values.mean()), "deviation": float(deviation)}
+
+
+def mean_curve(line: Line, column: str) -> Column:
+    """The mean of a column over seeds, record by record; for runs of equally many records."""
+    return np.mean([trace[column] for trace in line.traces.values()], axis=0)
+
+
 def environment(workers: int) -> dict[str, Any]:
     """Machine and versions."""
-    packages = ("adafw", "numpy", "scipy", "numba", "matplotlib")
+    packages = ("adafw", "numpy", "scipy", "numba", "matplotlib", "torch")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import adafw
-from adafw.datasets import load_parts, save_parts
+from adafw.datasets import load_parts
 from adafw.experiments.alternatives import AuditedStep
-from adafw.experiments.spec import AlgorithmSpec, Problem, Spec, digest
+from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec, digest
 from adafw.files import write_text
 from adafw.recorder import Record, every
 from adafw.solver import State
@@ -35,7 +35,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 class Job:
     """One run: everything a worker needs, and where its outcome goes."""
 
-    problem: Problem
+    problem: AnyProblem
     algorithm: AlgorithmSpec
     seed: int
     budget: dict[str, Any]
@@ -56,24 +56,17 @@ class Stopped(Exception):
 # In the main process ---------------------------------------------------------------------------
 
 
-def parts_of(problem: Problem, work: Path) -> Path:
+def parts_of(problem: AnyProblem, work: Path) -> Path:
     """Where the problem's data lie as mapped parts while runs are left to do."""
     origin = [dict(problem.data), os.path.abspath(problem.folder), os.environ.get("ADAFW_DATA")]
     return work / f"data-{digest(origin)}.parts"
 
 
-def prepare(problem: Problem, parts: Path) -> None:
+def prepare(problem: AnyProblem, parts: Path) -> None:
     """Makes the parts, once: workers map the same pages, a run that goes on does not load again."""
     if parts.is_dir() and about_file(parts).is_file():
         return
-    data = problem.dataset()
-    problem.objective(data.A, data.y)  # refuses what the loss cannot take, before any run
-    save_parts(parts, data.A, data.y)
-    table = {
-        "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
-        "label": data.label, "shape": list(data.A.shape),
-    }  # fmt: skip
-    write_text(about_file(parts), json.dumps(table))
+    write_text(about_file(parts), json.dumps(problem.store(parts)))
 
 
 def about_file(parts: Path) -> Path:
@@ -110,12 +103,12 @@ def is_adaptive(line: AlgorithmSpec) -> bool:
 
 
 def _job(
-    spec: Spec, problem: Problem, line: AlgorithmSpec, seed: int, repeat: int, parts: Path,
+    spec: Spec, problem: AnyProblem, line: AlgorithmSpec, seed: int, repeat: int, parts: Path,
     work: Path, audit: bool = False,
 ) -> Job:  # fmt: skip
     budget = dict(spec.budget)
     # Whatever changes the outcome is in the file's name, so that no stale run is ever taken up.
-    what = [parts.name, problem.loss, problem.set, dict(line.table), budget, adafw.__version__]
+    what = [parts.name, *problem.identity, dict(line.table), budget, adafw.__version__]
     kind = "audit" if audit else f"run{repeat}"
     file = work / f"{kind}-{problem.name}-seed{seed}-{digest([line.label, *what])}.json"
     return Job(problem, line, seed, budget, parts, file, audit)
@@ -180,6 +173,11 @@ def _start_worker(stop: Any) -> None:
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
 
 
+def asked_to_stop() -> bool:
+    """Whether this worker is to save what it has and end."""
+    return _stop is not None and _stop.is_set()
+
+
 def _die_with(parent: int) -> None:
     """Ends this process when the main one was killed; finished files are whole whenever it is."""
     while os.getppid() == parent:
@@ -189,11 +187,20 @@ def _die_with(parent: int) -> None:
 
 def run_one(job: Job) -> None:
     """Runs a job from its last saved state, if there is one, and writes its outcome."""
-    f = _objective(job)
+    if isinstance(job.problem, Problem):
+        _minimize(job, job.problem)
+    else:
+        from adafw.experiments.networks.training import run
+
+        run(job, job.problem)
+
+
+def _minimize(job: Job, problem: Problem) -> None:
+    f = _objective(problem, job.parts)
     algorithm = job.algorithm.build()
     if job.audit and isinstance(algorithm.step, AdaptiveStep):
         algorithm = replace(algorithm, step=AuditedStep(algorithm.step))
-    _warm_up(f, job, algorithm)
+    _warm_up(f, job, problem.constraint(), algorithm)
     budget = dict(job.budget)
     seconds = budget.get("record_every")
     if isinstance(seconds, dict):
@@ -202,7 +209,7 @@ def run_one(job: Job) -> None:
     if job.state_file.is_file():
         start = {"state": State.load(job.state_file)}
     result = adafw.minimize(
-        f, job.problem.constraint(), algorithm, **start, **budget,
+        f, problem.constraint(), algorithm, **start, **budget,
         callbacks=[_Saver(job.state_file)], progress=False,
     )  # fmt: skip
     if result.status in ("callback", "interrupted"):
@@ -221,22 +228,23 @@ def run_one(job: Job) -> None:
 _held: tuple[Any, Any] = (None, None)
 
 
-def _objective(job: Job) -> adafw.LinearModel:
+def _objective(problem: Problem, parts: Path) -> adafw.LinearModel:
     global _held
-    key = (job.parts, str(job.problem.loss))
+    key = (parts, str(problem.loss))
     if _held[0] != key:
-        _held = (key, job.problem.objective(*load_parts(job.parts)))
+        _held = (key, problem.objective(*load_parts(parts)))
     return _held[1]
 
 
 _warm: set[str] = set()
 
 
-def _warm_up(f: adafw.LinearModel, job: Job, algorithm: adafw.Algorithm) -> None:
+def _warm_up(
+    f: adafw.LinearModel, job: Job, constraint: adafw.Constraint, algorithm: adafw.Algorithm
+) -> None:
     """A few iterations off the record: code is compiled and data paged in before the clock runs."""
     key = f"{job.parts} {job.problem.name} {job.algorithm.label}"
     if key not in _warm:
-        constraint = job.problem.constraint()
         adafw.minimize(f, constraint, algorithm, max_iterations=2, record_every=2, progress=False)
         _warm.add(key)
 
@@ -251,4 +259,4 @@ class _Saver:
         if time.monotonic() - self.saved > _SAVE_EVERY:
             state.save(self.file)
             self.saved = time.monotonic()
-        return _stop is not None and _stop.is_set()
+        return asked_to_stop()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import adafw
 from adafw import checks
@@ -33,7 +33,7 @@ class AlgorithmSpec:
         """The algorithm, a preset by name or a pair of a gradient estimator and a step."""
         table = dict(self.table)
         if "step" in table:
-            _only(table, ("gradient", "step"), f"algorithm {self.label!r}")
+            only(table, ("gradient", "step"), f"algorithm {self.label!r}")
             gradient = build("gradient", table["gradient"])
             return adafw.Algorithm(gradient, build("step", table["step"]), self.label)
         return replace(build("algorithm", table), name=self.label)
@@ -62,11 +62,23 @@ class Problem:
     algorithms: tuple[AlgorithmSpec, ...]
     folder: str = "."
 
+    trace: ClassVar[Any] = adafw.Trace
+
     def dataset(self) -> adafw.datasets.Dataset:
         """Loads or makes the data."""
         from adafw.experiments.data import load
 
         return load(self.data, Path(self.folder))
+
+    def store(self, parts: Path) -> dict[str, Any]:
+        """Writes the data as mapped parts for the workers; returns what they are."""
+        data = self.dataset()
+        self.objective(data.A, data.y)  # refuses what the loss cannot take, before any run
+        adafw.datasets.save_parts(parts, data.A, data.y)
+        return {
+            "name": data.name, "description": data.description, "is_stand_in": data.is_stand_in,
+            "label": data.label, "shape": list(data.A.shape),
+        }  # fmt: skip
 
     def constraint(self) -> adafw.Constraint:
         """The set."""
@@ -76,6 +88,43 @@ class Problem:
         """The mean loss of a linear model on these data."""
         return adafw.LinearModel(A, y, build("loss", self.loss))
 
+    @property
+    def identity(self) -> list[Any]:
+        """Whatever changes the outcome of a run, beside data and algorithm."""
+        return [self.loss, self.set]
+
+    @property
+    def words(self) -> str:
+        """Loss and set in words."""
+        loss = self.loss if isinstance(self.loss, str) else self.loss.get("name")
+        return f"{loss} loss; {self.constraint()!r}"
+
+    def family(self, line: AlgorithmSpec) -> str:
+        """frank-wolfe, adaptive, projected, or other."""
+        step = line.build().step
+        for kind, name in (
+            (adafw.steps.FrankWolfeStep, "frank-wolfe"), (adafw.steps.AdaptiveStep, "adaptive"),
+            (adafw.steps.ProjectedStep, "projected"),
+        ):  # fmt: skip
+            if isinstance(step, kind):
+                return name
+        return "other"
+
+    def minibatch(self, line: AlgorithmSpec) -> bool:
+        """Whether gradients are plain minibatch means."""
+        return isinstance(line.build().gradient, adafw.gradients.Minibatch)
+
+    def parts(self, line: AlgorithmSpec) -> str:
+        """What the algorithm is, spelled out for the report."""
+        algorithm = line.build()
+        return f"{algorithm.gradient}, {algorithm.step}"
+
+
+if TYPE_CHECKING:
+    from adafw.experiments.networks.problem import NetworkProblem
+
+AnyProblem: TypeAlias = "Problem | NetworkProblem"
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -83,18 +132,29 @@ class Spec:
 
     name: str
     title: str
-    problems: tuple[Problem, ...]
+    problems: tuple[AnyProblem, ...]
     budget: Mapping[str, Any]
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     repeats: int = 1
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     quick: bool = False
+    reduced: bool = False
 
-    def setting(self, problem: Problem, algorithm: AlgorithmSpec) -> str:
+    @property
+    def networks(self) -> bool:
+        """Whether the problems are networks to train; all are or none is."""
+        return not isinstance(self.problems[0], Problem)
+
+    def setting(self, problem: AnyProblem, algorithm: AlgorithmSpec) -> str:
         """The settings of a line, with the problem in front where there are several."""
         several = len(self.problems) > 1
         return f"{problem.name}: {algorithm.setting}" if several else algorithm.setting
+
+
+def form(spec: Spec) -> str:
+    """Which form of the experiment it is, in a word."""
+    return "quick" if spec.quick else "reduced" if spec.reduced else "full"
 
 
 def names() -> list[str]:
@@ -103,17 +163,23 @@ def names() -> list[str]:
     return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[-5:] == ".toml")
 
 
-def load_spec(source: str | os.PathLike[str], quick: bool = False) -> Spec:
-    """The experiment of this name, or of this TOML file; `quick` applies its [quick] table."""
+def load_spec(source: str | os.PathLike[str], quick: bool = False, full: bool = False) -> Spec:
+    """The experiment of this name, or of this TOML file; `quick` applies its [quick] table.
+
+    A file with a [full] table is a reduced form of a dearer experiment; `full` applies that table.
+    """
+    if quick and full:
+        raise ValueError("an experiment runs in its quick form or in its full one, got both.")
     text, folder = _text(source)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{source} must be a TOML file: {error}.") from None
-    overrides = document.pop("quick", {})
-    if quick:
-        document = _merged(document, overrides)
-    return _spec(document, str(source), folder, quick)
+    forms = {name: document.pop(name, {}) for name in ("quick", "full")}
+    reduced = bool(forms["full"]) and not full
+    if quick or full:
+        document = _merged(document, forms["quick" if quick else "full"])
+    return replace(_spec(document, str(source), folder), quick=quick, reduced=reduced)
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
@@ -144,10 +210,10 @@ def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, An
     return merged
 
 
-def _spec(document: dict[str, Any], source: str, folder: str, quick: bool) -> Spec:
-    single = ("data", "loss", "set", "algorithms")
+def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
+    single = ("data", "loss", "network", "batch_size", "set", "algorithms")
     known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims")
-    _only(document, (*known, "problems", *single), source)
+    only(document, (*known, "problems", *single), source)
     name = document.get("name", Path(source).stem)
     tables = document.get("problems")
     if tables is None:
@@ -158,16 +224,18 @@ def _spec(document: dict[str, Any], source: str, folder: str, quick: bool) -> Sp
         _check_name("the name of a problem", problem.name, source)
     if len({problem.name for problem in problems}) < len(problems):
         raise ValueError(f"names of problems must differ in {source}.")
+    networks = {not isinstance(problem, Problem) for problem in problems}
+    if len(networks) != 1:
+        raise ValueError(f"problems must all have a network or none in {source}.")
     return Spec(
         name=name,
         title=document.get("title", name),
         problems=problems,
-        budget=_budget(document.get("budget"), source),
+        budget=_budget(document.get("budget"), source, networks=networks.pop()),
         seeds=check_seeds(document.get("seeds", (1, 2, 3, 4, 5))),
         repeats=checks.integer(document.get("repeats", 1), "repeats", 1),
         notes=tuple(document.get("notes", ())),
         claims=tuple(document.get("claims", ())),
-        quick=quick,
     )
 
 
@@ -190,19 +258,40 @@ def _check_name(what: str, name: Any, source: str) -> None:
         )
 
 
-def _budget(table: Any, source: str) -> dict[str, Any]:
+def _budget(table: Any, source: str, networks: bool) -> dict[str, Any]:
+    if networks:
+        if not isinstance(table, dict) or set(table) != {"max_epochs"}:
+            raise ValueError(
+                f"budget of networks must be max_epochs alone in {source}, got {table!r}."
+            )
+        return {"max_epochs": checks.integer(table["max_epochs"], "max_epochs", 1)}
     if not isinstance(table, dict) or not any(key in _LIMITS for key in table):
         raise ValueError(f"budget must set one of {', '.join(_LIMITS)} in {source}, got {table!r}.")
-    _only(table, (*_LIMITS, "gap_tolerance", "record_every"), f"budget of {source}")
+    only(table, (*_LIMITS, "gap_tolerance", "record_every"), f"budget of {source}")
     return table
 
 
-def _problem(table: dict[str, Any], source: str, folder: str) -> Problem:
-    keys = ("name", "data", "loss", "set", "algorithms")
-    _only(table, keys, source)
+def _problem(table: dict[str, Any], source: str, folder: str) -> AnyProblem:
+    trained = "network" in table
+    keys = ("name", "data", "network" if trained else "loss", "set", "algorithms")
+    only(table, (*keys, "batch_size") if trained else keys, source)
     for key in keys:
         if not table.get(key):
             raise ValueError(f"{key} must be given in {source}.")
+    lines = _lines(table, source)
+    if trained:
+        from adafw.experiments.networks.problem import NetworkProblem
+
+        return NetworkProblem(**{**table, "algorithms": lines}, folder=folder)
+    problem = Problem(table["name"], table["data"], table["loss"], table["set"], lines, folder)
+    problem.constraint()  # everything that can be built is, before any work starts
+    build("loss", problem.loss)
+    for line in lines:
+        line.build()
+    return problem
+
+
+def _lines(table: dict[str, Any], source: str) -> tuple[AlgorithmSpec, ...]:
     lines = []
     for entry in table["algorithms"]:
         settings = {k: v for k, v in entry.items() if k not in ("label", "note")}
@@ -216,14 +305,7 @@ def _problem(table: dict[str, Any], source: str, folder: str) -> Problem:
     labels = [line.label for line in lines]
     if len(set(labels)) < len(labels):
         raise ValueError(f"labels of algorithms must differ in {source}, got {labels}.")
-    problem = Problem(
-        table["name"], table["data"], table["loss"], table["set"], tuple(lines), folder
-    )
-    problem.constraint()  # everything that can be built is, before any work starts
-    build("loss", problem.loss)
-    for line in lines:
-        line.build()
-    return problem
+    return tuple(lines)
 
 
 # What a name may stand for, by the key it is given under: where it is looked up, what it must be.
@@ -268,7 +350,8 @@ def build(key: str, value: Any) -> Any:
     raise ValueError(f"{key} must be a name in {places[0].__name__}, got {name!r}.")
 
 
-def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Refuses a table with a key that has no meaning there."""
     unknown = sorted(set(table) - set(known))
     if unknown:
         raise ValueError(f"{where} must have the keys {', '.join(known)} only, got {unknown[0]!r}.")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import adafw
-from adafw.experiments.spec import AlgorithmSpec, Problem, Spec
+from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec
 from adafw.tuning import TUNING_SEED, Trial, Tuning
 
 
@@ -23,11 +23,15 @@ def tune_line(
     seed = TUNING_SEED if seed is None else seed
     if seed in spec.seeds:
         raise ValueError(f"seed must not be one that judges {spec.name}, {spec.seeds}, got {seed}.")
+    if not isinstance(problem, Problem):
+        from adafw.experiments.networks.tuned import tune_network
+
+        return tune_network(problem, line, budget, seed, report)
     data = problem.dataset()
     return adafw.tune(
         problem.objective(data.A, data.y),
         problem.constraint(),
-        lambda eta: _with_rate(line, eta).build(),
+        lambda eta: with_rate(line, eta).build(),
         measure=measure,
         seed=seed,
         report=report,
@@ -35,7 +39,7 @@ def tune_line(
     )
 
 
-def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[Problem, AlgorithmSpec]:
+def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[AnyProblem, AlgorithmSpec]:
     for problem in spec.problems:
         for line in problem.algorithms:
             if line.label == label and problem_name in (None, problem.name):
@@ -46,7 +50,8 @@ def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[Problem, Al
     raise ValueError(f"algorithm must be one of {', '.join(labels)}, got {label!r}.")
 
 
-def _with_rate(line: AlgorithmSpec, eta: float) -> AlgorithmSpec:
+def with_rate(line: AlgorithmSpec, eta: float) -> AlgorithmSpec:
+    """The same line with another learning rate."""
     if "learning_rate" in line.table:
         return replace(line, table={**line.table, "learning_rate": eta})
     return replace(line, table={**line.table, "step": {**line.table["step"], "learning_rate": eta}})

@@ -1,7 +1,8 @@
 """Batches for the training loop: shuffled anew in each epoch, from a generator of their own."""
 
 from collections.abc import Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,6 +24,13 @@ class TensorBatches:
         self.batch_size = checks.integer(batch_size, "batch_size", 1)
         self.rng = None if seed is None else torch.Generator().manual_seed(seed)
 
+    def reordered(self, batch_size: int, seed: int | None) -> Self:
+        """The same rows, without a copy of them, in batches of another size and order."""
+        other = copy(self)
+        other.batch_size = checks.integer(batch_size, "batch_size", 1)
+        other.rng = None if seed is None else torch.Generator().manual_seed(seed)
+        return other
+
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         for rows in self._rows(len(self.tensors[0])):
             yield tuple(t[rows] for t in self.tensors)
@@ -30,6 +38,14 @@ class TensorBatches:
     def _rows(self, n: int) -> Iterator[Tensor]:
         order = torch.arange(n) if self.rng is None else torch.randperm(n, generator=self.rng)
         yield from torch.split(order, self.batch_size)
+
+
+class ImageBatches(TensorBatches):
+    """Images of bytes for `CifarNet`: batches (pixels between 0 and 1, class)."""
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        for pixels, target in super().__iter__():
+            yield pixels.float() / 255, target
 
 
 class ReviewBatches(TensorBatches):

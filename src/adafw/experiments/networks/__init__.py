@@ -1,0 +1,1 @@
+"""Experiments that train networks: the same files, runs and reports, measured epoch by epoch."""

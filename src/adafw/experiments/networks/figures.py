@@ -1,0 +1,43 @@
+"""Figures of trained networks: losses and accuracies against epochs and CPU time."""
+
+from typing import Any
+
+import numpy as np
+
+from adafw.experiments.figures import draw_line, explain, plain, styles_of
+from adafw.experiments.networks.problem import NetworkProblem
+from adafw.experiments.results import Column, Line, Outcome, mean_curve
+
+_ROWS = (("epoch", "epochs"), ("cpu_seconds", "CPU time (s)"))
+_COLUMNS = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
+
+
+def draw_problem(part: Any, outcome: Outcome, problem: NetworkProblem) -> None:
+    """A row against epochs and a row against CPU time; means and one standard deviation."""
+    axes = part.subplots(len(_ROWS), len(_COLUMNS))
+    lines = outcome.of(problem)
+    styles = styles_of(lines)
+    for row, (x, label) in zip(axes, _ROWS, strict=True):
+        for axis, quantity in zip(row, _COLUMNS, strict=True):
+            for line in lines:
+                draw_line(axis, mean_band(line, x, quantity), styles[line.label])
+            loss = quantity.endswith("loss")
+            axis.set(xlabel=label, ylabel=quantity.replace("_", " "))
+            axis.set(yscale="log" if loss else "linear")
+            axis.set(xscale="log" if x == "cpu_seconds" else "linear")
+            plain(axis)
+    explain(part, outcome, problem, styles)
+
+
+def mean_band(line: Line, x: str, y: str) -> tuple[Column, Column, Column, Column] | None:
+    """(mean of x, mean of y, mean - deviation, mean + deviation of y) over seeds.
+
+    From epoch 1 on, since random weights tell nothing; None if there is no second epoch to draw.
+    """
+    values = np.array([trace[y][1:] for trace in line.traces.values()])
+    middle = values.mean(axis=0)
+    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(middle)
+    low = middle - deviation
+    if y.endswith("loss"):  # drawn on a logarithmic axis
+        low = np.maximum(low, values.min(axis=0))
+    return mean_curve(line, x)[1:], middle, low, middle + deviation
