@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.typing import Array, Shape
 
@@ -113,11 +114,30 @@ def copy(x: Array) -> Array:
     return x.clone() if is_tensor(x) else x.copy()
 
 
+def host(x: Any) -> NDArray[np.float64]:
+    """x as a float64 numpy array, for the methods that run on the host only."""
+    return np.asarray(_host(x), dtype=np.float64)
+
+
+def like(values: NDArray[Any], x: Array) -> Array:
+    """A numpy array in the library, dtype and device of x."""
+    if is_tensor(x):
+        return sys.modules["torch"].as_tensor(values, dtype=x.dtype, device=x.device)
+    return values.astype(x.dtype, copy=False)
+
+
 def argsort_descending(x: Array) -> Array:
     """Order from large to small; equal entries keep their order."""
     if is_tensor(x):
         return sys.modules["torch"].argsort(x, descending=True, stable=True)
     return np.argsort(-x, kind="stable")
+
+
+def kth_largest(x: Array, k: int) -> Any:
+    """The k-th largest entry of a vector, k = 1 being the largest."""
+    if is_tensor(x):
+        return sys.modules["torch"].topk(x, k).values[-1]
+    return np.partition(x, len(x) - k)[len(x) - k]
 
 
 def basis(like: Array, index: Any, value: Any) -> Array:
@@ -146,9 +166,23 @@ class Constant:
                 self._copies[key] = self.value.astype(x.dtype)
         return self._copies[key]
 
+    def index_like(self, x: Array) -> Array:
+        """The parameter as integers, in the library and on the device of x."""
+        key = ("index", getattr(x, "device", None))
+        if key not in self._copies:
+            index = self.value.astype(np.int64)
+            if is_tensor(x):
+                index = sys.modules["torch"].as_tensor(index, device=x.device)
+            self._copies[key] = index
+        return self._copies[key]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"value": self.value, "_copies": {}}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.value.flags.writeable = False
+
 
 def _host(value: Any) -> Any:
-    return value.detach().cpu().numpy() if is_tensor(value) else value
+    return value.detach().cpu().double().numpy() if is_tensor(value) else value

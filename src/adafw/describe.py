@@ -25,7 +25,8 @@ def describe(thing: Any) -> Plain:
     if isinstance(thing, np.generic):
         return thing.item()
     if isinstance(thing, Constant):
-        return describe(thing.value)
+        value = thing.value
+        return value.tolist() if value.size <= 16 else digest(value, value.size)
     if isinstance(thing, np.ndarray):
         return thing.tolist() if thing.size <= 16 else digest(thing)
     if isinstance(thing, list | tuple):
@@ -40,9 +41,13 @@ def describe(thing: Any) -> Plain:
     return {"name": str(getattr(thing, "__qualname__", type(thing).__name__))}
 
 
-def digest(array: Any) -> Plain:
-    """Shape, dtype and a hash of at most 4096 entries spread evenly over the array."""
+def digest(array: Any, entries: int = 4096) -> Plain:
+    """Shape, dtype and a hash of about so many entries spread evenly over the array.
+
+    Data are sampled, since they may be large; the parameters of a set are hashed whole, as two
+    sets that differ in one entry are not equal.
+    """
     flat = array.reshape(-1)
-    sample = np.ascontiguousarray(flat[:: max(1, flat.size // 4096)])
+    sample = np.ascontiguousarray(flat[:: max(1, flat.size // entries)])
     mark = hashlib.blake2b(sample.tobytes(), digest_size=8).hexdigest()
     return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": mark}

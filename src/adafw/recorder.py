@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import checks
-from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
@@ -173,7 +172,7 @@ class Recorder:
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
             # Rounding can push the gap of an optimal x below zero, where no gap can be.
-            gap = max(0.0, float(dot(g, s.x - self.constraint.lmo(g))))
+            gap = max(0.0, self.constraint.gap(s.x, g))
         bound = math.nan
         if self.f.convex:
             before = as_record(s.records[-1]).lower_bound if s.records else -math.inf

@@ -7,7 +7,7 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, excess, metric_like
+from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -35,6 +35,7 @@ class L1Ball(Constraint):
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        check_order(p)  # the vertices +- radius e_i are 2 radius apart in every norm
         return 2 * self.radius
 
     def violation(self, x: Array) -> float:
@@ -73,7 +74,7 @@ class L2Ball(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * n ** max(0.0, 1 / p - 1 / 2)
+        return 2 * self.radius * float(n ** max(0.0, 1 / check_order(p) - 1 / 2))
 
     def violation(self, x: Array) -> float:
         return excess(arrays.norm(arrays.double(x)) - self.radius, self.radius)
@@ -106,7 +107,7 @@ class LInfBall(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return 2 * self.radius * float(n ** (1 / p))
+        return 2 * self.radius * float(n ** (1 / check_order(p)))
 
     def violation(self, x: Array) -> float:
         return excess(abs(x).max() - self.radius, self.radius)

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from adafw import arrays
+from adafw import arrays, checks
 from adafw.describe import describe
 from adafw.typing import Array, Plain, Shape
 
@@ -41,6 +41,13 @@ class Constraint(ABC):
             f"{type(self).__name__} knows no projection; use a step that needs none "
             "(Template 1 or Template 3)."
         )
+
+    def gap(self, x: Array, g: Array) -> float:
+        """max <g, x - v> over v in C, the Frank-Wolfe gap of x; never below it but by rounding.
+
+        A set whose `lmo` is not exact adds a proven bound on what it may have missed.
+        """
+        return float(arrays.dot(g, x - self.lmo(g)))
 
     @property
     def scale(self) -> float:
@@ -79,6 +86,11 @@ def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
     """Refuses a point whose shape is not the set's own."""
     if shape is not None and tuple(x.shape) != shape:
         raise ValueError(f"this {name} holds points of shape {shape}, got {tuple(x.shape)}.")
+
+
+def check_order(p: float) -> float:
+    """The order p of an lp norm, in [1, inf]."""
+    return checks.real(p, "p", 1, infinite=True)
 
 
 def metric_like(h: Array | None, x: Array) -> Array | None:

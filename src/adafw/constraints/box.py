@@ -7,7 +7,7 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
-from adafw.constraints.base import Constraint, check_shape, excess, metric_like
+from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -58,7 +58,7 @@ class Box(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
-        return float(np.linalg.norm(width.ravel(), p))
+        return float(np.linalg.norm(width.ravel(), check_order(p)))
 
     def violation(self, x: Array) -> float:
         check_shape(x, self.shape, "Box")

@@ -28,5 +28,9 @@ class CountedSet(Constraint):
     def diameter(self, shape: Any, p: float = 2) -> float:
         return self.constraint.diameter(shape, p)
 
+    def gap(self, x: Array, g: Array) -> float:
+        self.lmo_calls += 1
+        return self.constraint.gap(x, g)
+
     def violation(self, x: Array) -> float:
         return self.constraint.violation(x)

@@ -7,7 +7,7 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, excess, metric_like
+from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.typing import Array, Shape
 
 
@@ -34,7 +34,7 @@ class Simplex(Constraint):
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return self.radius * float(2 ** (1 / p)) if n > 1 else 0.0
+        return self.radius * float(2 ** (1 / check_order(p))) if n > 1 else 0.0
 
     def violation(self, x: Array) -> float:
         off = abs(float(arrays.double(x).sum()) - self.radius)
@@ -63,15 +63,16 @@ class UnitSimplex(Constraint):
         g = finite(g, "g")
         xp = namespace(g)
         i = xp.argmin(g)
-        gain = g.reshape(-1)[i] < 0
-        return arrays.basis(g, i, self.radius * gain)
+        low = g.reshape(-1)[i]
+        zero = xp.zeros_like(low)
+        return arrays.basis(g, i, xp.where(low < 0, zero + self.radius, zero))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
-        return self.radius * float(2 ** (1 / p)) if n > 1 else self.radius
+        return self.radius * float(2 ** (1 / check_order(p))) if n > 1 else self.radius
 
     def violation(self, x: Array) -> float:
         over = float(arrays.double(x).sum()) - self.radius

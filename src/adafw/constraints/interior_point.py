@@ -1,0 +1,300 @@
+"""Projection onto a polyhedron in a diagonal metric, by a primal-dual interior-point method.
+
+min 1/2 sum_i h_i (v_i - x_i)^2 subject to A v = b, or A v <= b in some rows, lower <= v <= upper.
+
+Mehrotra's predictor-corrector method (Mehrotra 1992; Wright 1997): 10 to 30 iterations whatever
+the metric, each the solution of one positive definite system, formed and solved by the `Rows`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Solver = Callable[[Vector], Vector]
+#: (q, q_slack, primal) -> (dv, ds, dy), the solution of Newton's equations
+#: stiffness dv + A^T dy = q, ds / slack + dy = q_slack in the inequality rows, A dv + ds = -primal.
+Newton = Callable[[Vector, Vector, Vector], tuple[Vector, Vector, Vector]]
+
+
+class Rows(ABC):
+    """The rows of A; `inequality` marks those that read <= b, the others read = b."""
+
+    inequality: NDArray[np.bool_]
+
+    @abstractmethod
+    def dot(self, v: Vector) -> Vector:
+        """A v."""
+
+    @abstractmethod
+    def combine(self, y: Vector) -> Vector:
+        """A^T y."""
+
+    @property
+    @abstractmethod
+    def absolute(self) -> "Rows":
+        """The rows of |A|, which tell what A v and A^T y are rounded relative to."""
+
+    @abstractmethod
+    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
+        """Solves Newton's equations; slack is 0 in the equality rows."""
+
+
+def dense_rows(A: NDArray[Any], inequality: NDArray[np.bool_]) -> Rows:
+    """Any matrix: O(m^2 n) an iteration for m <= n rows, O(m n^2) for more."""
+    return (_FewRows if len(A) <= A.shape[1] else _ManyRows)(A, inequality)
+
+
+class _FewRows(Rows):
+    def __init__(self, A: NDArray[Any], inequality: NDArray[np.bool_]) -> None:
+        self.A, self.inequality = A, inequality
+
+    def dot(self, v: Vector) -> Vector:
+        return np.asarray(self.A @ v)
+
+    def combine(self, y: Vector) -> Vector:
+        return np.asarray(y @ self.A)
+
+    @property
+    def absolute(self) -> Rows:
+        return _FewRows(np.abs(self.A), self.inequality)
+
+    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
+        normal = spd_solver((self.A / stiffness) @ self.A.T + np.diag(slack))
+        return by_normal_equations(self, normal, stiffness, slack)
+
+
+class _ManyRows(_FewRows):
+    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
+        less = self.inequality
+        G, E, weight = self.A[less], self.A[~less], 1 / slack[less]
+        inner = spd_solver(np.diag(stiffness) + (G.T * weight) @ G)
+        outer = spd_solver(E @ np.stack([inner(row) for row in E], axis=1)) if len(E) else None
+
+        def solve(q: Vector, q_slack: Vector, primal: Vector) -> tuple[Vector, Vector, Vector]:
+            ds, dy = np.zeros_like(primal), np.zeros_like(primal)
+            dv = inner(q - G.T @ (q_slack[less] + weight * primal[less]))
+            if outer is not None:
+                dy[~less] = outer(E @ dv + primal[~less])
+                dv = dv - inner(E.T @ dy[~less])
+            # From the rows, so that they hold to rounding; the other way digits would cancel.
+            ds[less] = -primal[less] - G @ dv
+            dy[less] = q_slack[less] - weight * ds[less]
+            return dv, ds, dy
+
+        return solve
+
+
+def by_normal_equations(rows: Rows, normal: Solver, stiffness: Vector, slack: Vector) -> Newton:
+    """Newton's equations by (A diag(1 / stiffness) A^T + diag(slack)) dy = r, refined once."""
+
+    def solve(q: Vector, q_slack: Vector, primal: Vector) -> tuple[Vector, Vector, Vector]:
+        r = rows.dot(q / stiffness) + slack * q_slack + primal
+        dy = normal(r)
+        dy = dy + normal(r - rows.dot(rows.combine(dy) / stiffness) - slack * dy)
+        return (q - rows.combine(dy)) / stiffness, slack * (q_slack - dy), dy
+
+    return solve
+
+
+def spd_solver(matrix: NDArray[Any]) -> Solver:
+    """r -> the solution of a positive definite system, scaled to a unit diagonal first.
+
+    Where rounding or dependent rows leave the matrix singular, the diagonal is raised as little
+    as lets it be factored.
+    """
+    from scipy import linalg
+
+    d = 1 / np.sqrt(np.diag(matrix))
+    scaled = matrix * d[:, None] * d
+    shift = 1e-16 * len(scaled)
+    while True:
+        try:
+            factor = linalg.cho_factor(
+                scaled + shift * np.eye(len(scaled)), lower=True, check_finite=False
+            )
+            break
+        except linalg.LinAlgError:
+            shift *= 10
+
+    def solve(r: Vector) -> Vector:
+        return np.asarray(d * linalg.cho_solve(factor, d * r, check_finite=False))
+
+    return solve
+
+
+@dataclass
+class _Point:
+    """v, the distances to what bounds it, and the multipliers; also a direction of all of them.
+
+    Absent bounds have distance 1 and multiplier 0, and directions 0.
+    """
+
+    v: Vector
+    low: Vector
+    high: Vector
+    slack: Vector
+    y: Vector
+    z_low: Vector
+    z_high: Vector
+    z_slack: Vector
+
+    def moved(self, d: "_Point", a: float) -> "_Point":
+        return _Point(*(getattr(self, f.name) + a * getattr(d, f.name) for f in fields(self)))
+
+    def pairs(self) -> list[tuple[Vector, Vector]]:
+        return [(self.low, self.z_low), (self.high, self.z_high), (self.slack, self.z_slack)]
+
+    def complementarity(self) -> float:
+        return float(sum(t @ z for t, z in self.pairs()))
+
+    def step_to_boundary(self, d: "_Point") -> float:
+        """The largest step that keeps all distances and multipliers >= 0."""
+        step = np.inf
+        for values, changes in zip(self.pairs(), d.pairs(), strict=True):
+            for value, change in zip(values, changes, strict=True):
+                falls = change < 0
+                step = min(step, float(np.min(-value[falls] / change[falls], initial=np.inf)))
+        return step
+
+
+def project(
+    x: Vector, h: Vector, lower: Vector, upper: Vector, rows: Rows, b: Vector, name: str
+) -> Vector:
+    """The point v nearest to x in the norm of diag(h); infinite bounds do not bind.
+
+    Stops when the duality gap is at most 1e-13 of ||v - x||_h^2, if possible 1e-20 of ||v||_h^2,
+    and the other conditions of optimality hold to rounding; raises RuntimeError if one of these
+    relative errors stalls above 1e-8.
+    """
+    problem = _Problem(x, h / h.max(), lower, upper, rows, b)
+    point = best = problem.start()
+    least, stalled = np.inf, 0
+    for _ in range(200):
+        error = problem.error(point)
+        stalled = 0 if error < least else stalled + 1
+        best, least = (point, error) if error < least else (best, least)
+        if least <= 1e-13 or stalled > (3 if least <= 1e-11 else 15):
+            break
+        point = problem.next(point)
+    if not least <= 1e-8:
+        raise RuntimeError(
+            f"the projection onto this {name} stalled at a relative error of {least:.1e}, "
+            "above 1e-8: rescale x or h, or use a step that needs no projection."
+        )
+    # From far away, a gap small beside the distance may be large beside v; it still falls fast.
+    for _ in range(5):
+        if best.complementarity() <= 1e-20 * float(problem.h @ best.v**2):
+            break
+        point = problem.next(best)
+        if problem.error(point) > 1e-12 or point.complementarity() >= best.complementarity():
+            break
+        best = point
+    return problem.rounded(best)
+
+
+class _Problem:
+    """One projection: where to start, how to step, how far a point is from optimal."""
+
+    def __init__(
+        self, x: Vector, h: Vector, lower: Vector, upper: Vector, rows: Rows, b: Vector
+    ) -> None:
+        self.x, self.h, self.rows, self.b = x, h, rows, b
+        self.absolute = rows.absolute
+        self.lower, self.upper = lower, upper
+        self.has = (np.isfinite(lower), np.isfinite(upper), rows.inequality)
+        self.bounds = max(1, sum(int(mask.sum()) for mask in self.has))
+
+    def start(self) -> _Point:
+        """Well inside the bounds, all products of distance and multiplier about equal."""
+        has_low, has_high, has_slack = self.has
+        v = np.clip(self.x, self.lower, self.upper)
+        size = max(float(np.abs(self.x - v).max()), float(np.abs(v).max()), 1e-300)
+        size = max(size, float(np.abs(self.b).max(initial=0.0)))
+        margin = np.minimum(0.05 * size, (self.upper - self.lower) / 4)
+        v = np.clip(v, self.lower + margin, self.upper - margin)
+        low = np.where(has_low, v - np.where(has_low, self.lower, 0), 1.0)
+        high = np.where(has_high, np.where(has_high, self.upper, 0) - v, 1.0)
+        slack = np.where(has_slack, np.maximum(self.b - self.rows.dot(v), 0.1 * size), 1.0)
+        mu = 0.1 * size * float(np.mean(np.abs(self.h * (v - self.x))) + 1e-8 * size)
+        z = [
+            np.where(mask, mu / t, 0.0)
+            for mask, t in zip(self.has, (low, high, slack), strict=True)
+        ]
+        return _Point(v, low, high, slack, z[2].copy(), *z)
+
+    def residuals(self, p: _Point) -> tuple[Vector, Vector]:
+        """Of stationarity and of A v + slack = b."""
+        dual = self.h * (p.v - self.x) + self.rows.combine(p.y) - p.z_low + p.z_high
+        primal = self.rows.dot(p.v) + np.where(self.rows.inequality, p.slack, 0.0) - self.b
+        return dual, primal
+
+    def error(self, p: _Point) -> float:
+        """The largest violation of a condition of optimality, each relative to its terms."""
+        dual, primal = self.residuals(p)
+        pull = self.h * (np.abs(p.v) + np.abs(self.x)) + p.z_low + p.z_high
+        pull += self.absolute.combine(np.abs(p.y))
+        # A thousandth of the largest entry in every place, as rows may meet in the origin.
+        size = self.absolute.dot(np.abs(p.v) + 1e-3 * np.abs(p.v).max()) + np.abs(self.b)
+        distance = float(self.h @ (p.v - self.x) ** 2) + 1e-11 * float(self.h @ p.v**2)
+        return max(
+            p.complementarity() / (distance + 1e-300),
+            float(np.max(np.abs(dual) / (pull + 1e-300), initial=0.0)),
+            float(np.max(np.abs(primal) / (size + 1e-300), initial=0.0)),
+        )
+
+    def next(self, p: _Point) -> _Point:
+        """One predictor-corrector step."""
+        dual, primal = self.residuals(p)
+        stiffness = self.h + p.z_low / p.low + p.z_high / p.high
+        slack = np.where(self.rows.inequality, p.slack / np.maximum(p.z_slack, 1e-300), 0.0)
+        newton = self.rows.newton(stiffness, slack)
+
+        def direction(target: float, second: list[Vector]) -> _Point:
+            pulls = [
+                np.where(mask, (target - s) / t - z, 0.0)
+                for mask, s, (t, z) in zip(self.has, second, p.pairs(), strict=True)
+            ]
+            q_slack = np.where(self.rows.inequality, pulls[2] + p.z_slack - p.y, 0.0)
+            dv, ds, dy = newton(pulls[0] - pulls[1] - dual, q_slack, primal)
+            moves = [
+                np.where(mask, d, 0.0) for mask, d in zip(self.has, (dv, -dv, ds), strict=True)
+            ]
+            dz = [
+                pull - z / t * move
+                for pull, (t, z), move in zip(pulls, p.pairs(), moves, strict=True)
+            ]
+            return _Point(dv, moves[0], moves[1], moves[2], dy, dz[0], dz[1], dz[2])
+
+        mu = p.complementarity() / self.bounds
+        d = direction(0.0, [np.zeros_like(t) for t, _ in p.pairs()])
+        if mu == 0:  # no bound at all: one Newton step solves it
+            return p.moved(d, 1.0)
+        step = min(1.0, p.step_to_boundary(d))
+        ratio = p.moved(d, step).complementarity() / self.bounds / mu
+        d = direction(mu * ratio**3, [dt * dz for dt, dz in d.pairs()])
+        # Near to the boundary only when the model is good: else steps may cycle between corners.
+        margin = min(0.1, max(1e-6, ratio))
+        return p.moved(d, min(1.0, (1 - margin) * p.step_to_boundary(d)))
+
+    def rounded(self, p: _Point) -> Vector:
+        """v with A v = b to rounding, and within its bounds.
+
+        The last Newton systems are too ill-conditioned for that; one that lets every entry move
+        in proportion to its distance from the bounds is not. v then comes from the distance to
+        the nearer bound, which has more digits than v has there.
+        """
+        has_low, has_high, _ = self.has
+        room = np.minimum(p.low, p.high)
+        zeros = np.zeros_like(self.b)
+        newton = self.rows.newton(1 / room, np.where(self.rows.inequality, p.slack, 0.0))
+        dv, _, _ = newton(np.zeros_like(p.v), zeros, self.residuals(p)[1])
+        dv = np.clip(dv, -0.5 * room, 0.5 * room)
+        v, low, high = p.v + dv, p.low + dv, p.high - dv
+        v = np.where(has_low & (low <= high), self.lower + low, v)
+        v = np.where(has_high & (high < low), self.upper - high, v)
+        return np.clip(v, self.lower, self.upper)

@@ -1,0 +1,58 @@
+"""The convex hull of vectors with at most k entries, all +- radius."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from adafw import arrays, checks
+from adafw.arrays import finite, namespace
+from adafw.constraints import projections
+from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.typing import Array, Shape
+
+
+@dataclass(frozen=True, eq=False)
+class KSparse(Constraint):
+    """{x : max_i |x_i| <= radius, sum_i |x_i| <= k radius}.
+
+    lmo: -radius sign(g_i) at the k largest |g_i|, of equal ones the first, 0 elsewhere and where
+    g_i = 0; O(n).
+    project: any metric, by a Newton search for the multiplier, O(n) a step.
+    """
+
+    radius: float
+    k: int
+    projection = "metric"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "k", checks.integer(self.k, "k", 1))
+
+    def lmo(self, g: Array) -> Array:
+        g = finite(g, "g")
+        xp = namespace(g)
+        v = -self.radius * xp.sign(g)
+        size = xp.abs(g).reshape(-1)
+        if self.k >= len(size):
+            return v
+        least = arrays.kth_largest(size, self.k)
+        above, equal = size > least, size == least
+        room = self.k - xp.sum(above)
+        chosen = above | (equal & (xp.cumsum(equal, 0) <= room))
+        return xp.where(chosen.reshape(g.shape), v, xp.zeros_like(v))
+
+    def start(self, shape: Shape, dtype: Any = float) -> Array:
+        return arrays.zeros(shape, dtype)
+
+    def diameter(self, shape: Shape, p: float = 2) -> float:
+        n = math.prod(arrays.as_shape(shape))
+        return 2 * self.radius * float(min(self.k, n) ** (1 / check_order(p)))
+
+    def violation(self, x: Array) -> float:
+        size = abs(arrays.double(x))
+        total = self.k * self.radius
+        return max(excess(size.max() - self.radius, self.radius), excess(size.sum() - total, total))
+
+    def project(self, x: Array, h: Array | None = None) -> Array:
+        x = finite(x, "x")
+        return projections.k_sparse(x, metric_like(h, x), self.radius, self.k)
