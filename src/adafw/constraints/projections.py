@@ -202,8 +202,8 @@ def lp_ball(x: Array, h: Array | None, radius: float, p: float) -> Array:
         if length > 0:
             fall = (v / length) ** p * (pull / xp.where(v > 0, v + (p - 1) * pull, 1))
             step = math.log(length) / float(xp.sum(fall))
-        if min(abs(step), high - low) <= 4e-16 * max(1.0, abs(t)):
-            break
+        if min(abs(step), high - low) <= 4e-16 * max(1.0, abs(t)) or t < -100:
+            break  # below -100 nothing is pulled at all: x was outside by rounding only
         t = _kept_inside(t + step, t, low, high)
     return cast(xp.sign(x) * (v * (radius / length)), x)
 

@@ -143,7 +143,7 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
         improved = error < 0.8 * least or violated < 0.8 * before
         stalled = 0 if improved or (problem.penalty < 1 and not settled) else stalled + 1
         best, least = (v, error) if error < least else (best, least)
-        if least <= 1e-12 or stalled > 8:
+        if least <= 1e-12 or stalled > (2 if least <= 1e-9 else 8):
             break
         problem.multiplier = problem.penalty * (p.z - v)
         slow = violated > (0.1 if problem.penalty < 1 else 0.3) * before

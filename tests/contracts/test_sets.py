@@ -1,0 +1,428 @@
+"""What every set of the library promises. A new set is one line in SETS."""
+
+import copy
+import itertools
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import adafw
+
+GROUPS = np.array([3, 0, 0, 3, 7, 7, 7])
+POINTS = np.random.default_rng(5).standard_normal((9, 4))
+CUT = {  # a cube with a corner cut off, in a plane
+    "A_ub": np.array([[1.0, 1.0, 1.0, 0.5], [-1.0, 2.0, 0.0, 0.0]]),
+    "b_ub": np.array([2.0, 1.5]),
+    "A_eq": np.array([[1.0, -1.0, 1.0, 1.0]]),
+    "b_eq": np.array([0.5]),
+    "bounds": [(-1, 1), (0, 2), (-1, 1), (-0.5, 1.5)],
+}
+
+
+def singular(g):
+    return np.linalg.svd(g, compute_uv=False)
+
+
+def largest(g, k):
+    return np.sort(np.abs(g))[::-1][:k].sum()
+
+
+def group_norms(g):
+    return [np.linalg.norm(g[label == GROUPS]) for label in np.unique(GROUPS)]
+
+
+def permutations(g):
+    n = len(g)
+    return min(sum(g[i, p[i]] for i in range(n)) for p in itertools.permutations(range(n)))
+
+
+def vertices(A_ub, b_ub, A_eq, b_eq, bounds):
+    """All points where n constraints are active and none is violated: brute force."""
+    n = len(bounds)
+    G = np.vstack([A_ub, -np.eye(n), np.eye(n)])
+    b = np.concatenate([b_ub, [-low for low, _ in bounds], [high for _, high in bounds]])
+    found = []
+    for rows in itertools.combinations(range(len(G)), n - len(A_eq)):
+        M = np.vstack([G[list(rows)], A_eq])
+        if abs(np.linalg.det(M)) > 1e-9:
+            v = np.linalg.solve(M, np.concatenate([b[list(rows)], b_eq]))
+            if (G @ v <= b + 1e-9).all():
+                found.append(v)
+    return np.array(found)
+
+
+CORNERS = vertices(**CUT)
+
+
+def user_set():
+    ball = adafw.L1Ball(2.0)
+    return adafw.UserSet(ball.lmo, np.zeros(5), ball.contains, ball.project)
+
+
+class Case(NamedTuple):
+    name: str
+    set: Any
+    shape: tuple[int, ...]
+    least: Callable[[np.ndarray], float]  # min <g, v> over the set, found without the library
+
+
+SETS = [
+    Case("L1Ball", adafw.L1Ball(2.0), (6,), lambda g: -2 * np.abs(g).max()),
+    Case("L1Ball of matrices", adafw.L1Ball(0.3), (2, 3), lambda g: -0.3 * np.abs(g).max()),
+    Case("L2Ball", adafw.L2Ball(3.0), (6,), lambda g: -3 * np.linalg.norm(g)),
+    Case("LInfBall", adafw.LInfBall(0.1), (6,), lambda g: -0.1 * np.abs(g).sum()),
+    Case("LpBall 1", adafw.LpBall(2.0, 1), (6,), lambda g: -2 * np.abs(g).max()),
+    Case("LpBall 1.2", adafw.LpBall(2.0, 1.2), (6,), lambda g: -2 * np.linalg.norm(g, 6)),
+    Case("LpBall 3", adafw.LpBall(0.7, 3.0), (2, 3),
+         lambda g: -0.7 * np.linalg.norm(g.ravel(), 1.5)),
+    Case("LpBall inf", adafw.LpBall(2.0, np.inf), (6,), lambda g: -2 * np.abs(g).sum()),
+    Case("Box", adafw.Box(np.arange(-3, 2), np.arange(-1, 4)), (5,),
+         lambda g: np.minimum(g * np.arange(-3, 2), g * np.arange(-1, 4)).sum()),
+    Case("Simplex", adafw.Simplex(2.0), (6,), lambda g: 2 * g.min()),
+    Case("UnitSimplex", adafw.UnitSimplex(2.0), (6,), lambda g: min(0, 2 * g.min())),
+    Case("KSparse", adafw.KSparse(0.3, 2), (6,), lambda g: -0.3 * largest(g, 2)),
+    Case("KSparse, all", adafw.KSparse(0.3, 9), (6,), lambda g: -0.3 * np.abs(g).sum()),
+    Case("GroupBall", adafw.GroupBall(2.0, GROUPS), (7,), lambda g: -2 * max(group_norms(g))),
+    Case("Hull", adafw.Hull(POINTS), (4,), lambda g: (POINTS @ g).min()),
+    Case("NuclearBall", adafw.NuclearBall(2.0), (4, 3), lambda g: -2 * singular(g)[0]),
+    Case("NuclearBall of vectors", adafw.NuclearBall(0.5, shape=(2, 4)), (8,),
+         lambda g: -0.5 * singular(g.reshape(2, 4))[0]),
+    Case("SpectralBall", adafw.SpectralBall(2.0), (3, 4), lambda g: -2 * singular(g).sum()),
+    Case("SpectralBall of vectors", adafw.SpectralBall(0.5, shape=(3, 2)), (6,),
+         lambda g: -0.5 * singular(g.reshape(3, 2)).sum()),
+    Case("Birkhoff", adafw.Birkhoff(), (4, 4), permutations),
+    Case("Polytope", adafw.Polytope(**CUT), (4,), lambda g: (CORNERS @ g).min()),
+    Case("Product", adafw.Product([(adafw.L2Ball(2.0), 3), (adafw.Birkhoff(), (2, 2)),
+                                   (adafw.Product([(adafw.Simplex(0.5), 2)]), 2)]), (9,),
+         lambda g: (-2 * np.linalg.norm(g[:3]) + permutations(g[3:7].reshape(2, 2))
+                    + 0.5 * g[7:].min())),
+    Case("UserSet", user_set(), (5,), lambda g: -2 * np.abs(g).max()),
+]  # fmt: skip
+
+every_set = pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
+both_dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+plain = [case for case in SETS if case.name != "UserSet"]
+ball_like = pytest.mark.parametrize("case", plain, ids=lambda case: case.name)
+
+
+def draw(case, seed, dtype=np.float64):
+    """A direction; some have ties and zeros, in which sets are most easily wrong."""
+    rng = np.random.default_rng(seed)
+    g = rng.standard_normal(case.shape)
+    if seed % 3 == 1:
+        g = np.round(g)
+    return g.astype(dtype)
+
+
+def inner_point(case, seed):
+    """A convex combination of vertices."""
+    weights = np.random.default_rng(seed).dirichlet(np.ones(6))
+    return sum(w * case.set.lmo(draw(case, seed + i)) for i, w in enumerate(weights))
+
+
+def metric(case, seed, orders):
+    return 10.0 ** np.random.default_rng(seed + 99).uniform(-orders, orders, case.shape)
+
+
+@both_dtypes
+@every_set
+def test_lmo_attains_the_minimum_in_the_set(case, dtype):
+    digits = 1e-12 if dtype is np.float64 else 1e-5
+    for seed in range(30):
+        g = draw(case, seed, dtype)
+        v = case.set.lmo(g)
+        assert v.dtype == dtype
+        assert v.shape == g.shape
+        least = case.least(g.astype(np.float64))
+        value = np.vdot(g.astype(np.float64), v.astype(np.float64))
+        assert abs(value - least) <= digits * (1 + abs(least))
+        assert case.set.contains(v)
+
+
+@every_set
+def test_lmo_is_blind_to_the_length_of_g(case):
+    for seed, power in itertools.product(range(4), (-300, -155, 155, 300)):
+        g = draw(case, seed)
+        # A power of two scales without rounding, so that ties stay ties.
+        v = case.set.lmo(g * 2.0 ** round(power / np.log10(2)))
+        np.testing.assert_allclose(v, case.set.lmo(g), rtol=0, atol=1e-12)
+
+
+@every_set
+def test_lmo_of_zero_is_a_point_of_the_set(case):
+    v = case.set.lmo(np.zeros(case.shape))
+    assert case.set.contains(v, 1e-15)
+
+
+@every_set
+def test_gap_is_the_distance_to_the_least_value(case):
+    for seed in range(10):
+        x, g = inner_point(case, seed), draw(case, seed + 50)
+        expected = np.vdot(g, x) - case.least(g)
+        assert case.set.gap(x, g) == pytest.approx(expected, abs=1e-9)
+
+
+@both_dtypes
+@every_set
+def test_numpy_and_torch_agree(case, dtype):
+    torch = pytest.importorskip("torch")
+    digits = 1e-9 if dtype is np.float64 else 1e-4
+    for seed in range(6):
+        g = draw(case, seed, dtype)
+        tensor = torch.from_numpy(g.copy())
+        h = metric(case, seed, 1).astype(dtype)
+        answers = [
+            (case.set.lmo(g), case.set.lmo(tensor)),
+            (case.set.project(3 * g), case.set.project(3 * tensor)),
+            (case.set.project(3 * g, h), case.set.project(3 * tensor, torch.from_numpy(h.copy()))),
+        ]
+        for ours, theirs in answers:
+            assert isinstance(theirs, torch.Tensor)
+            assert theirs.dtype == tensor.dtype
+            assert theirs.shape == tensor.shape
+            np.testing.assert_allclose(theirs.numpy(), ours, rtol=0, atol=digits)
+        assert case.set.violation(tensor) == pytest.approx(case.set.violation(g), abs=digits)
+
+
+@ball_like
+def test_torch_keeps_low_precision(case):
+    torch = pytest.importorskip("torch")
+    g = torch.from_numpy(draw(case, 0)).to(torch.bfloat16)
+    v = case.set.lmo(g)
+    assert v.dtype == torch.bfloat16
+    assert case.set.contains(v, 0.05)
+
+
+@pytest.mark.parametrize("orders", [None, 0, 2, 4])
+@both_dtypes
+@every_set
+def test_projection_is_the_nearest_point(case, dtype, orders):
+    """p is nearest iff <h (x - p), v - p> <= 0 for all v, and then ||p - p*||_h^2 <= the excess."""
+    for seed in range(8):
+        x = (draw(case, seed) * 10.0 ** (seed % 4 - 1)).astype(dtype)
+        h = None if orders is None else metric(case, seed, orders).astype(dtype)
+        p = case.set.project(x, h)
+        assert p.dtype == dtype
+        assert case.set.contains(p)
+        if dtype is np.float64:
+            assert missed(case, x, p, h) <= 2e-12
+
+
+@every_set
+def test_projection_in_metrics_over_sixteen_orders(case):
+    for seed in range(4):
+        x, h = 3 * draw(case, seed), metric(case, seed, 8)
+        p = case.set.project(x, h)
+        assert case.set.violation(p) <= 1e-11 or case.name == "UserSet"
+        assert missed(case, x, p, h) <= 1e-10
+
+
+def missed(case, x, p, h):
+    """A bound of ||p - p*||_h^2, relative to ||x||_h^2 + ||p||_h^2."""
+    h = np.ones_like(x) if h is None else h
+    g = h * (p - x)
+    return max(0.0, np.vdot(g, p) - case.least(g)) / np.sum(h * (x * x + p * p))
+
+
+@every_set
+def test_projection_leaves_points_of_the_set_alone(case):
+    for seed, orders in itertools.product(range(5), (0, 2)):
+        x, h = inner_point(case, seed), metric(case, seed, orders)
+        np.testing.assert_allclose(case.set.project(x, h), x, rtol=0, atol=1e-9)
+        p = case.set.project(5 * draw(case, seed), h)
+        np.testing.assert_allclose(case.set.project(p, h), p, rtol=0, atol=1e-7)
+
+
+@every_set
+def test_projection_does_not_expand_in_its_metric(case):
+    for seed in range(8):
+        h = metric(case, seed, 2)
+        x, y = 2 * draw(case, seed), 2 * draw(case, seed + 1)
+        before = np.sqrt(np.sum(h * (x - y) ** 2))
+        after = np.sqrt(np.sum(h * (case.set.project(x, h) - case.set.project(y, h)) ** 2))
+        assert after <= before * (1 + 1e-7)
+
+
+@every_set
+def test_projection_is_not_the_euclidean_one(case):
+    """Peers' "projected" adaptive methods project in the Euclidean norm whatever h is."""
+    x, h = 10 * draw(case, 0), metric(case, 0, 2)
+    separable = case.name in ("LInfBall", "LpBall inf", "Box", "KSparse, all")
+    same = np.allclose(case.set.project(x, h), case.set.project(x), atol=1e-6)
+    assert same == separable
+
+
+@every_set
+def test_bad_input_is_refused(case):
+    for bad in (np.nan, np.inf, -np.inf):
+        g = draw(case, 0)
+        g.flat[0] = bad
+        with pytest.raises(ValueError, match="g must be finite"):
+            case.set.lmo(g)
+        with pytest.raises(ValueError, match="x must be finite"):
+            case.set.project(g)
+        with pytest.raises(ValueError, match="h must be finite"):
+            case.set.project(draw(case, 0), g)
+    x = draw(case, 0)
+    with pytest.raises(ValueError, match="h must be positive"):
+        case.set.project(x, np.zeros_like(x))
+    with pytest.raises(ValueError, match="h must have the shape of x"):
+        case.set.project(x, np.ones(x.size + 1))
+    with pytest.raises(ValueError, match="at least one entry"):
+        case.set.lmo(np.zeros(0))
+    if case.set.shape is not None and case.name != "UserSet":
+        with pytest.raises(ValueError, match=r"shape|holds"):
+            case.set.lmo(np.ones(x.size + 1))
+
+
+@ball_like
+def test_contains_tells_inside_from_outside(case):
+    for seed in range(5):
+        x = inner_point(case, seed)
+        assert case.set.contains(x)
+        assert case.set.violation(x) <= 1e-14
+        far = 1e3 * (draw(case, seed) + 0.1)
+        assert not case.set.contains(far)
+        # Just outside: beyond the nearest point, along the way from it.
+        p = case.set.project(far)
+        just = p + 1e-4 * case.set.scale * (far - p) / np.linalg.norm(far - p)
+        assert 0 < case.set.violation(just) < 1e-3
+        assert not case.set.contains(just)
+        assert case.set.contains(just, 1e-3)
+        x.flat[0] = np.nan
+        assert not case.set.contains(x)
+
+
+@both_dtypes
+@every_set
+def test_start_lies_in_the_set(case, dtype):
+    x = case.set.start(case.shape, dtype)
+    assert x.dtype == dtype
+    assert x.shape == case.shape
+    assert case.set.contains(x)
+
+
+@ball_like
+def test_start_takes_a_dtype_of_torch(case):
+    torch = pytest.importorskip("torch")
+    x = case.set.start(case.shape, torch.float32)
+    np.testing.assert_array_equal(x.numpy(), case.set.start(case.shape, np.float32))
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, np.inf])
+@ball_like
+def test_no_two_points_are_further_apart_than_the_diameter(case, p):
+    points = [case.set.lmo(draw(case, seed)).ravel() for seed in range(40)]
+    diameter = case.set.diameter(case.shape, p)
+    apart = [np.linalg.norm(a - b, p) for a, b in itertools.combinations(points, 2)]
+    assert max(apart) <= diameter * (1 + 1e-12)
+    assert diameter <= 5 * max(apart)  # and it is no guess
+
+
+@ball_like
+def test_diameter_refuses_an_order_below_one(case):
+    with pytest.raises(ValueError, match="p must be a number"):
+        case.set.diameter(case.shape, 0.5)
+
+
+@every_set
+def test_description_is_plain_and_survives_copies(case):
+    plain_text = json.dumps(case.set.describe())
+    assert json.loads(plain_text)["name"] == type(case.set).__name__
+    if case.name == "UserSet":
+        return
+    for twin in (copy.deepcopy(case.set), pickle.loads(pickle.dumps(case.set))):
+        assert twin == case.set
+        assert hash(twin) == hash(case.set)
+        assert json.dumps(twin.describe()) == plain_text
+        g = draw(case, 3)
+        np.testing.assert_array_equal(twin.lmo(g), case.set.lmo(g))
+    assert isinstance(repr(case.set), str)
+
+
+def test_no_two_sets_are_equal():
+    for one, other in itertools.combinations(SETS, 2):
+        assert one.set != other.set
+
+
+@ball_like
+def test_sets_are_frozen(case):
+    with pytest.raises(AttributeError):
+        case.set.radius = 3.0
+
+
+@ball_like
+def test_arguments_are_left_alone(case):
+    x, h = 3 * draw(case, 2), metric(case, 2, 2)
+    before = x.copy(), h.copy()
+    v, p = case.set.lmo(x), case.set.project(x, h)
+    v[...] = 7
+    p[...] = 7
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(h, before[1])
+    assert case.set.contains(case.set.lmo(x))
+
+
+TINY = [
+    (adafw.L1Ball(2.0), (1,)), (adafw.L2Ball(2.0), (1,)), (adafw.LInfBall(2.0), (1,)),
+    (adafw.LpBall(2.0, 1.5), (1,)), (adafw.LpBall(2.0, 4.0), (1,)), (adafw.Box(-2, 2), (1,)),
+    (adafw.KSparse(2.0, 1), (1,)), (adafw.GroupBall(2.0, [5]), (1,)),
+    (adafw.Hull([[-2.0], [2.0]]), (1,)), (adafw.NuclearBall(2.0), (1, 1)),
+    (adafw.SpectralBall(2.0), (1, 1)), (adafw.Polytope(bounds=[(-2, 2)]), (1,)),
+    (adafw.Product([(adafw.L2Ball(2.0), 1)]), (1,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("constraint", "shape"), TINY, ids=lambda part: repr(part))
+def test_on_one_coordinate_every_ball_is_an_interval(constraint, shape):
+    for sign in (-1.0, 1.0):
+        x = np.full(shape, 3 * sign)
+        np.testing.assert_allclose(constraint.lmo(x), -2 * sign, rtol=1e-12)
+        np.testing.assert_allclose(constraint.project(x), 2 * sign, rtol=1e-9)
+        np.testing.assert_allclose(constraint.project(x, np.full(shape, 9.0)), 2 * sign, rtol=1e-9)
+    np.testing.assert_allclose(constraint.project(np.full(shape, 0.5)), 0.5, rtol=1e-12)
+    assert constraint.diameter(shape) == pytest.approx(4.0)
+
+
+SINGLE = [
+    (adafw.Simplex(2.0), (1,), 2.0), (adafw.Hull([[2.0]]), (1,), 2.0),
+    (adafw.Birkhoff(), (1, 1), 1.0), (adafw.Polytope(bounds=[(2, 2)]), (1,), 2.0),
+    (adafw.Box(2.0, 2.0), (1,), 2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("constraint", "shape", "only"), SINGLE, ids=lambda part: repr(part))
+def test_a_set_of_one_point_has_nowhere_to_go(constraint, shape, only):
+    for value in (-1.0, 0.0, 5.0):
+        x = np.full(shape, value)
+        np.testing.assert_allclose(constraint.lmo(x), only)
+        np.testing.assert_allclose(constraint.project(x), only)
+    assert constraint.diameter(shape) == 0
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [adafw.FW(), adafw.AdaSFW(learning_rate=0.3), adafw.AdaGrad(learning_rate=0.3)],
+    ids=str,
+)
+@every_set
+def test_runs_stay_inside_and_end_with_a_small_gap(case, algorithm):
+    """f(x) = ||x - target||^2 / 2, whose minimiser is the projection of the target."""
+    targets = np.stack([draw(case, seed) for seed in range(20)])
+    f = adafw.UserSum(
+        20,
+        lambda x: 0.5 * np.mean(np.sum((x - targets).reshape(20, -1) ** 2, axis=1)),
+        lambda x, batch: x - targets[slice(None) if batch is None else batch].mean(axis=0),
+        convex=True,
+    )
+    x0 = case.set.start(case.shape)
+    r = adafw.minimize(f, case.set, algorithm, x0=x0, max_iterations=60)
+    if case.name != "UserSet":
+        assert max(r.trace["violation"]) <= 1e-12
+    nearest = f.value(case.set.project(targets.mean(axis=0)))
+    assert r.lower_bound <= nearest + 1e-9 <= r.value + 2e-9
+    assert r.best.gap <= 0.3 * max(r.trace["gap"]) + 1e-9
