@@ -116,8 +116,6 @@ def test_a_convolution_is_trained_as_a_matrix_and_stays_inside(family, kind):
 @pytest.mark.parametrize("kind", ["SFW", "AdaSFW", "AdamSFW"])
 def test_the_exact_balls_follow_the_paper_step_by_step(name, kind):
     """The inner steps on (out, rest) matrices, written out with numpy's decomposition."""
-    if not hasattr(adafw, name):
-        pytest.skip(f"the core has no {name} yet")
     ball = getattr(adafw, name)(1.5)
     rng = np.random.default_rng(0)
     p = nn.Parameter(torch.tensor(0.1 * rng.standard_normal((4, 3, 2))))

@@ -514,8 +514,6 @@ def test_the_projected_baselines_project_in_the_norm_of_their_metric():
 @pytest.mark.parametrize("order", [1.2, 1.5, 1.9])
 def test_lp_balls_of_order_between_one_and_two_are_trained(order):
     """Others raise for them."""
-    if not hasattr(adafw, "LpBall"):
-        pytest.skip("the core has no LpBall yet")
     model = network()
     groups = groups_of(model, adafw.LpBall(1.0, order))
     train(model, AdamSFW(groups, lr=0.01), batches(10))

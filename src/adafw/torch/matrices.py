@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from adafw import arrays, checks
-from adafw.constraints import Constraint, projections
+from adafw.constraints import Birkhoff, Constraint, NuclearBall, SpectralBall, projections
 from adafw.constraints.base import excess
 from adafw.typing import Array, Shape
 
-#: Names of the core's sets that hold matrices.
-_MATRIX_SETS = frozenset({"NuclearBall", "SpectralBall", "Birkhoff"})
+#: The core's sets that hold matrices.
+_MATRIX_SETS = (NuclearBall, SpectralBall, Birkhoff)
 
 
 def matrix_shape(constraint: Constraint, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def matrix_shape(constraint: Constraint, shape: tuple[int, ...]) -> tuple[int, .
     own = constraint.shape
     if own is not None:
         return own if math.prod(own) == math.prod(shape) else shape
-    if isinstance(constraint, MatrixBall) or type(constraint).__name__ in _MATRIX_SETS:
+    if isinstance(constraint, (MatrixBall, *_MATRIX_SETS)):
         return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
     return shape
 
@@ -47,9 +47,7 @@ def lmo(constraint: Constraint, g: Tensor) -> Tensor:
 
 def gap(constraint: Constraint, x: Tensor, g: Tensor) -> float:
     """max <g, x - v> over v in the set, exactly."""
-    if isinstance(constraint, MatrixBall):  # whose lmo is not exact
-        return constraint.gap(as_points(constraint, x), as_points(constraint, g))
-    return float((g * (x - lmo(constraint, g))).sum())
+    return constraint.gap(as_points(constraint, x), as_points(constraint, g))
 
 
 @dataclass(frozen=True, eq=False)
