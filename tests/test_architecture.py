@@ -19,7 +19,7 @@ LAYERS = [
     {"algorithms"},
     {"solver"},
     {"recorder", "fused"},
-    {"progress", "stopping"},
+    {"progress", "stopping", "tensorboard"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},
     {"fitting"},
@@ -28,7 +28,18 @@ LAYERS = [
     {"commands"},
     {"cli", "__init__", "__main__"},
 ]
-HEAVY = {"numba", "torch", "sklearn", "matplotlib", "pandas", "rich", "click", "pooch", "pyarrow"}
+HEAVY = {
+    "numba",
+    "torch",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "rich",
+    "click",
+    "pooch",
+    "pyarrow",
+    "tensorboard",
+}
 # Parts that are themselves imported only when asked for, and what they may import at their top.
 MAY = {
     "kernels": {"numba"},

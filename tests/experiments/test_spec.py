@@ -26,10 +26,21 @@ def test_every_experiment_of_the_package_can_be_built(name, quick):
     spec = load_spec(name, quick)
     assert spec.name == name
     assert spec.quick is quick
-    assert quick or len(spec.seeds) >= 5
-    for problem in spec.problems:
+    assert quick or len(spec.seeds) >= (3 if spec.networks else 5)
+    for problem in spec.problems if not spec.networks else ():
         for line in problem.algorithms:
             assert line.build().name == line.label
+
+
+def test_a_reduced_experiment_has_a_full_form(tmp_path):
+    reduced, full = load_spec("cifar10"), load_spec("cifar10", full=True)
+    assert (reduced.reduced, full.reduced) == (True, False)
+    assert (full.budget, len(full.seeds)) == ({"max_epochs": 100}, 5)
+    assert full.problems[0].data["rows"] == 50_000 > reduced.problems[0].data["rows"]
+    whole = load(tmp_path, MINIMAL, full=True)  # a file without the table is the full form already
+    assert whole == load(tmp_path, MINIMAL)
+    with pytest.raises(ValueError, match="got both"):
+        load_spec("cifar10", quick=True, full=True)
 
 
 def test_the_paper_s_settings():

@@ -1,6 +1,7 @@
 """adafw reproduce: experiments from their files."""
 
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,12 @@ def command(
 ) -> None:  # fmt: skip
     """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
 
-    EXPERIMENT is a name (svm, year, rcv1, sensitivity, imdb, ...), "all", or a TOML file of your own.
-    A call that was killed or interrupted goes on where it stopped when it is given again.
+    EXPERIMENT is a name (svm, year, rcv1, sensitivity, imdb, ...), "all", or your own TOML file. A
+    call that was killed or interrupted goes on where it stopped when it is given again.
     """
     from adafw.experiments import names, reproduce
 
-    chosen = names() if experiment == "all" else [experiment]
+    chosen = _all(names()) if experiment == "all" else [experiment]
     for name in chosen:
         try:
             with Display() as bar:
@@ -53,6 +54,17 @@ def command(
             click.echo(f"{'Stand-in data' if about['is_stand_in'] else 'Data'}: {about['label']}")
         click.echo(_verdicts(outcome))
         click.echo(f"Report: {folder / 'report.html'}")
+
+
+def _all(names: list[str]) -> list[str]:
+    """Every experiment that can be run with what is installed."""
+    from adafw.experiments import load_spec
+
+    if find_spec("torch") is not None:
+        return names
+    trained = [name for name in names if load_spec(name).networks]
+    click.echo(f"Left out, since torch is not installed: {', '.join(trained)}.", err=True)
+    return [name for name in names if name not in trained]
 
 
 def _seeds(text: str | None) -> list[int] | None:

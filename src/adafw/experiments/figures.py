@@ -1,6 +1,7 @@
 """Figures: gap and objective against CPU time, epochs and LMO calls, median and band over seeds."""
 
 import io
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def explain(
     part.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8.5)
     about = outcome.data[problem.name]
     colour = "#b00020" if about["is_stand_in"] else "#222222"
-    part.suptitle(f"{about['label']}; {problem.words}", fontsize=9.5, color=colour)
+    text = textwrap.fill(f"{about['label']}; {problem.words}", 165)
+    part.suptitle(text, fontsize=9.5, color=colour)
 
 
 def draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
@@ -91,7 +93,8 @@ def _handle(line: Line, style: dict[str, Any]) -> Any:
     from matplotlib.lines import Line2D
 
     table = line.spec.options
-    shown = (("learning_rate", "η"), ("inner_steps", "K"))
+    rate = "\N{GREEK SMALL LETTER GAMMA}" if line.family == "frank-wolfe" else "η"
+    shown = (("learning_rate", rate), ("inner_steps", "K"))
     words = [f"{sign} = {table[key]}" for key, sign in shown if key in table]
     setting = ", ".join(word for word in words if word not in line.label)
     return Line2D([], [], label=f"{line.label}\n   {setting}" if setting else line.label, **style)

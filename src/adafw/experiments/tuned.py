@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import adafw
+from adafw.experiments.networks.problem import need_torch
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec
 from adafw.tuning import TUNING_SEED, Trial, Tuning
 
@@ -24,6 +25,7 @@ def tune_line(
     if seed in spec.seeds:
         raise ValueError(f"seed must not be one that judges {spec.name}, {spec.seeds}, got {seed}.")
     if not isinstance(problem, Problem):
+        need_torch()
         from adafw.experiments.networks.tuned import tune_network
 
         return tune_network(problem, line, budget, seed, report)

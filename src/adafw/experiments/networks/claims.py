@@ -89,12 +89,13 @@ def _claim_early(outcome: Outcome, problem: NetworkProblem) -> Claim:
 def _claim_similar(ours: str, theirs: str) -> Callable[[Outcome, NetworkProblem], Claim]:
     def claim(outcome: Outcome, problem: NetworkProblem) -> Claim:
         statement = f"{ours} performs like {theirs}: test accuracies within a point or the bands."
-        a, b = _lines(outcome, problem, ours), _lines(outcome, problem, theirs)
-        if not (a and b):
+        found = [_lines(outcome, problem, name) for name in (ours, theirs)]
+        if not all(found):
             return Claim(problem.name, statement, _SOURCE, UNTESTED, "")
-        gap = abs(a[0].final("test_accuracy").mean() - b[0].final("test_accuracy").mean())
-        similar = gap <= _CLOSE or _compare(a[0], b[0], "test_accuracy") == 0
-        evidence = ", ".join(_numbers(line, "test_accuracy") for line in (a[0], b[0]))
+        a, b = (max(lines, key=lambda line: line.final("test_accuracy").mean()) for lines in found)
+        apart = abs(a.final("test_accuracy").mean() - b.final("test_accuracy").mean())
+        similar = apart <= _CLOSE or _compare(a, b, "test_accuracy") == 0
+        evidence = ", ".join(_numbers(line, "test_accuracy") for line in (a, b))
         return Claim(problem.name, statement, _SOURCE, HOLDS if similar else FAILS,
                      f"final test accuracy: {evidence}")  # fmt: skip
 

@@ -21,18 +21,16 @@ def draw_problem(part: Any, outcome: Outcome, problem: NetworkProblem) -> None:
         for axis, quantity in zip(row, _COLUMNS, strict=True):
             for line in lines:
                 draw_line(axis, mean_band(line, x, quantity), styles[line.label])
-            loss = quantity.endswith("loss")
             axis.set(xlabel=label, ylabel=quantity.replace("_", " "))
-            axis.set(yscale="log" if loss else "linear")
-            axis.set(xscale="log" if x == "cpu_seconds" else "linear")
+            axis.set(yscale="log" if quantity.endswith("loss") else "linear")
             plain(axis)
     explain(part, outcome, problem, styles)
 
 
-def mean_band(line: Line, x: str, y: str) -> tuple[Column, Column, Column, Column] | None:
+def mean_band(line: Line, x: str, y: str) -> tuple[Column, Column, Column, Column]:
     """(mean of x, mean of y, mean - deviation, mean + deviation of y) over seeds.
 
-    From epoch 1 on, since random weights tell nothing; None if there is no second epoch to draw.
+    From epoch 1 on, since random weights tell nothing.
     """
     values = np.array([trace[y][1:] for trace in line.traces.values()])
     middle = values.mean(axis=0)

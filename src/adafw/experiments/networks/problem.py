@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,12 @@ FAMILIES = {
 }
 #: Networks of `adafw.torch.networks`, and the loss each is trained with.
 NETWORKS = {"ImdbNet": "logistic", "CifarNet": "cross-entropy"}
+
+
+def need_torch() -> None:
+    """Says what to install where networks cannot be trained."""
+    if find_spec("torch") is None:
+        raise ValueError("networks are trained by torch, which is missing; install adafw[torch].")
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,8 @@ class NetworkProblem:
     def store(self, parts: Path) -> dict[str, Any]:
         """Writes the data for the workers to map; returns what they are."""
         from adafw.experiments.networks.data import load
+
+        need_torch()
         from adafw.experiments.networks.training import check
 
         data = load(self.data, self.network)

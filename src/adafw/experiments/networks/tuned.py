@@ -30,7 +30,9 @@ def tune_network(
     """
     if set(budget) != {"max_epochs"}:
         raise ValueError(f"budget of networks must be max_epochs alone, got {dict(budget)!r}.")
-    epochs = checks.integer(budget["max_epochs"], "max_epochs", 1)
+    epochs = budget["max_epochs"]
+    whole = int(epochs) if float(epochs).is_integer() else epochs  # the command line has 20.0
+    epochs = checks.integer(whole, "max_epochs", 1)
     data = load(problem.data, problem.network)
     order = np.random.default_rng(seed).permutation(len(data.train["y"]))
     cut = max(1, int(_HELD_OUT * len(order)))

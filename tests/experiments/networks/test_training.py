@@ -1,0 +1,159 @@
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+import adafw
+from adafw.experiments import load_spec, runner
+from adafw.experiments.networks.data import mapped
+from adafw.experiments.networks.trace import EpochTrace
+from adafw.experiments.tuned import tune_line
+from adafw.torch.batches import ReviewBatches
+from adafw.torch.networks import ImdbNet
+
+TIMES = ("cpu_seconds", "wall_seconds")
+SAMPLES, BATCH = 60, 25
+
+
+def jobs(toml, folder):
+    spec = load_spec(toml)
+    folder.mkdir(exist_ok=True)
+    (problem,) = spec.problems
+    parts = runner.parts_of(problem, folder)
+    runner.prepare(problem, parts)
+    return {
+        (job.algorithm.label, job.seed): job
+        for job in runner.jobs_of(spec, {problem.name: parts}, folder)
+    }
+
+
+def numbers(job):
+    """All records without what the clock says."""
+    records = json.loads(job.file.read_text())["records"]
+    keep = [i for i, name in enumerate(EpochTrace.columns) if name not in TIMES]
+    return [[record[i] for i in keep] for record in records]
+
+
+def test_counts_of_an_epoch(finished):
+    outcome, _ = finished
+    batches = math.ceil(SAMPLES / BATCH)
+    once = {"SFW": 1, "AdaSFW": 1, "AdamSFW": 1, "AdaGrad": 1, "AMSGrad": 1, "SVRF": 3}
+    for line in outcome.lines:
+        for trace in line.traces.values():
+            assert trace["epoch"].tolist() == [0, 1, 2]
+            assert trace["iteration"].tolist() == [0, batches, 2 * batches]
+            assert trace["violation"].max() <= 1e-6
+            assert all(a <= b for a, b in pairwise(trace["cpu_seconds"]))
+            if line.label in once:
+                per_epoch = once[line.label] * SAMPLES
+                assert trace["gradient_evaluations"].tolist() == [0, per_epoch, 2 * per_epoch]
+            else:  # the recursions need no second gradient right after a snapshot or at the start
+                first, second = np.diff(trace["gradient_evaluations"])
+                assert SAMPLES < first <= second <= 3 * SAMPLES
+
+
+def test_all_methods_start_at_the_same_weights_and_then_part(finished):
+    outcome, _ = finished
+    for seed in (1, 2):
+        first = {tuple(line.traces[seed][0])[5:] for line in outcome.lines}
+        assert len(first) == 1
+        last = {line.traces[seed][-1].train_loss for line in outcome.lines}
+        assert len(last) == len(outcome.lines)
+
+
+def test_a_run_is_what_a_loop_by_hand_does(toml, tmp_path):
+    job = jobs(toml, tmp_path)["AdaSFW", 2]
+    runner.run_one(job)
+    data = {
+        split: {name: np.array(array) for name, array in mapped(job.parts, split).items()}
+        for split in ("train", "test")
+    }
+    torch.manual_seed(2)
+    model = ImdbNet()
+    groups = adafw.torch.constrain(model, adafw.LInfBall, diameter=6.0, show=False)
+    optimizer = adafw.torch.AdaSFW(groups, lr=10**-2.5, inner_steps=2)
+    loss_fn = torch.nn.functional.binary_cross_entropy_with_logits
+    train = ReviewBatches(*data["train"].values(), batch_size=BATCH, seed=2)
+    for _ in range(2):
+        for ids, offsets, y in train:
+            optimizer.zero_grad()
+            loss_fn(model(ids, offsets), y).backward()
+            optimizer.step()
+    records = json.loads(job.file.read_text())["records"]
+    last = dict(zip(EpochTrace.columns, records[-1], strict=True))
+    for split, arrays in data.items():
+        ((ids, offsets, y),) = ReviewBatches(*arrays.values(), batch_size=1000)
+        with torch.no_grad():
+            out = model(ids, offsets)
+        assert last[f"{split}_loss"] == pytest.approx(loss_fn(out, y).item(), rel=1e-6)
+        assert last[f"{split}_accuracy"] == ((out > 0) == (y == 1)).double().mean().item()
+
+
+class StopAt:
+    """An event that is set from the n-th look on."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def is_set(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+@pytest.mark.parametrize("label", ["SFW", "SPIDER-FW", "ORGFW", "AdamSFW", "AMSGrad"])
+def test_a_stopped_run_goes_on_bit_for_bit(label, toml, tmp_path, monkeypatch):
+    whole = jobs(toml, tmp_path / "whole")[label, 1]
+    runner.run_one(whole)
+    job = jobs(toml, tmp_path / "stopped")[label, 1]
+    looks = 3 if label != "SPIDER-FW" else 6  # the batches of an epoch, and of a snapshot
+    monkeypatch.setattr(runner, "_stop", StopAt(looks + 2))
+    with pytest.raises(runner.Stopped):
+        runner.run_one(job)
+    assert job.state_file.is_file()
+    assert not job.file.is_file()
+    monkeypatch.setattr(runner, "_stop", None)
+    torch.manual_seed(77)  # whatever the process did in between
+    runner.run_one(job)
+    assert not job.state_file.exists()
+    assert numbers(job) == numbers(whole)
+
+
+def test_batch_size_and_set_are_part_of_a_run_s_name(toml, tmp_path):
+    first = {job.file for job in jobs(toml, tmp_path).values()}
+    for old, new in (("batch_size = 25", "batch_size = 20"), ("diameter = 6.0", "radius = 1.0")):
+        other = tmp_path / "nets.toml"
+        other.write_text(toml.read_text().replace(old, new))
+        assert not first & {job.file for job in jobs(other, tmp_path).values()}
+
+
+def test_images_are_trained_on_too(toml, tmp_path):
+    other = tmp_path / "images.toml"
+    text = toml.read_text().replace("ImdbNet", "CifarNet").replace('"imdb"', '"cifar10"')
+    other.write_text(text.replace("diameter = 6.0", "diameter = 200.0"))
+    job = jobs(other, tmp_path)["AdamSFW", 1]
+    runner.run_one(job)
+    records = json.loads(job.file.read_text())["records"]
+    loss = EpochTrace.columns.index("train_loss")
+    assert records[-1][loss] < records[0][loss]
+
+
+def test_the_search_holds_data_out_and_keeps_step_sizes_below_one(toml):
+    spec = load_spec(toml)
+    seen = []
+    tuned = tune_line(spec, "SFW", None, {"max_epochs": 1}, report=seen.append)
+    again = tune_line(spec, "SFW", None, {"max_epochs": 1.0})
+    assert tuned.trials == again.trials == tuple(seen)
+    assert {t.exponent for t in tuned.trials} >= {-2, 0, 2}
+    assert all((t.learning_rate > 1) == (t.value == math.inf) for t in tuned.trials)
+    assert tuned.best.value == min(t.value for t in tuned.trials)
+    held_out = SAMPLES // 5
+    assert all(
+        t.value * held_out == pytest.approx(round(t.value * held_out))
+        for t in tuned.trials
+        if t.value < math.inf
+    )
+    with pytest.raises(ValueError, match="max_epochs alone"):
+        tune_line(spec, "SFW", None, {"max_iterations": 3})

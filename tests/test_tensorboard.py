@@ -1,0 +1,32 @@
+import sys
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.tensorboard import TensorBoard
+
+
+def test_records_of_minimize_are_logged(tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.normal(size=(30, 4)), rng.normal(size=30), adafw.losses.Squared())
+    board = TensorBoard(tmp_path)
+    result = adafw.minimize(
+        f, adafw.L1Ball(1.0), adafw.AdaFW(1.0), max_iterations=9, callbacks=[board]
+    )
+    board.log(10, {"gap": float("inf"), "accuracy": 0.5})
+    board.close()
+    log = reader.EventAccumulator(str(tmp_path))
+    log.Reload()
+    events = log.Tensors("gap")
+    assert [e.step for e in events] == result.trace["iteration"].tolist()
+    found = [e.tensor_proto.float_val[0] for e in events]
+    np.testing.assert_allclose(found, result.trace["gap"], rtol=1e-6)
+    assert [e.step for e in log.Tensors("accuracy")] == [10]
+
+
+def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    with pytest.raises(ImportError, match=r"install adafw\[tensorboard\]"):
+        TensorBoard(tmp_path)
