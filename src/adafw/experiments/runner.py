@@ -46,7 +46,9 @@ class Job:
     @property
     def state_file(self) -> Path:
         """Where the state of the unfinished run is kept."""
-        return self.file.with_suffix(".state.npz")
+        return self.file.with_suffix(
+            ".state.npz" if isinstance(self.problem, Problem) else ".state.pt"
+        )
 
 
 class Stopped(Exception):

@@ -21,7 +21,7 @@ def test_files_and_columns(finished):
     table = rows(folder)
     assert list(table[0]) == ["algorithm", "setting", "seed", *EpochTrace.columns]
     assert len(table) == 8 * 2 * 3
-    assert not list(folder.glob("work/*.state.npz"))
+    assert not list(folder.glob("work/*.state.*"))
 
 
 def test_summary_holds_means_and_deviations_of_the_trace(finished):

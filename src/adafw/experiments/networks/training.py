@@ -140,8 +140,11 @@ def make(problem: NetworkProblem, line: AlgorithmSpec) -> tuple[Any, Any]:
 
 def check(problem: NetworkProblem) -> None:
     """Makes every optimizer once."""
-    for line in problem.algorithms:
-        make(problem, line)
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        for line in problem.algorithms:
+            make(problem, line)
 
 
 def _loss(network: str) -> tuple[Callable[..., Any], Callable[..., Any]]:

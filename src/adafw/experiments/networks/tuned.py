@@ -28,6 +28,8 @@ def tune_network(
 
     A step size of Template 1 is at most 1: larger ones count as worst and are not run.
     """
+    import torch
+
     if set(budget) != {"max_epochs"}:
         raise ValueError(f"budget of networks must be max_epochs alone, got {dict(budget)!r}.")
     epochs = budget["max_epochs"]
@@ -45,9 +47,10 @@ def tune_network(
     def run(i: int, learning_rate: float) -> Trial:
         if is_step_size and learning_rate > 1:
             return Trial(i, learning_rate, math.inf, math.nan, "no step size")
-        run = Run(problem, with_rate(line, learning_rate), seed, split)
-        for _ in range(epochs):
-            run.epoch(run.loader)
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
+            run = Run(problem, with_rate(line, learning_rate), seed, split)
+            for _ in range(epochs):
+                run.epoch(run.loader)
         return Trial(i, learning_rate, 1 - run.records[-1].test_accuracy, math.nan, "max_epochs")
 
     return search(run, "value", report=report)
