@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from adafw import arrays
 from adafw.arrays import finite
@@ -179,7 +178,9 @@ def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
     """The number of coordinates, from whichever argument tells it."""
     for A in (A_ub, A_eq):
         if A is not None:
-            shape = A.shape if sparse.issparse(A) else np.shape(A)
+            shape = (
+                A.shape if hasattr(A, "shape") else np.shape(A)
+            )  # np.shape of a sparse one is ()
             if len(shape) != 2 or shape[1] < 1:
                 raise ValueError(f"A_ub and A_eq must have two dimensions, got shape {shape}.")
             return int(shape[1])
@@ -190,6 +191,8 @@ def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
 
 def _rows(A: Any, b: Any, n: int, side: str) -> tuple[Any, NDArray[Any]]:
     """A as a CSR matrix with n columns, b as a vector with an entry per row."""
+    from scipy import sparse
+
     if (A is None) != (b is None):
         raise ValueError(f"A_{side} and b_{side} must be given together.")
     if A is None or np.size(b) == 0:
@@ -236,6 +239,7 @@ def _check_bounded(A_ub: Any, A_eq: Any, low: NDArray[Any], high: NDArray[Any]) 
     Either some row or bound grows slack along d, which one linear program finds, or none does,
     and d is a line in the coordinates without bounds, which the rank of the rows tells.
     """
+    from scipy import sparse
     from scipy.optimize import linprog
 
     ends = np.column_stack([-np.isinf(low).astype(float), np.isinf(high).astype(float)])
