@@ -64,4 +64,5 @@ $(VENV)/.lint: $(VENV)/.test
 	@touch $@
 
 clean:
+	find src -name '*.nb[ic]' -delete
 	rm -rf $(VENV) out dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
