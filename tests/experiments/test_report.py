@@ -107,7 +107,7 @@ def test_lines_can_be_told_apart(finished):
         for k in range(7)
     ]
     for lines in (list(outcome.lines), many):
-        looks = figures._styles(lines).values()
+        looks = figures.styles_of(lines).values()
         assert len({(look["color"], look["linestyle"]) for look in looks}) == len(lines)
 
 
