@@ -46,7 +46,7 @@ def test_band_of_what_cannot_be_drawn():
 def test_repeats_merge_to_median_times():
     first = [tuple(r) for r in trace(np.array([0.0, 1, 5]), np.array([3.0, 2, 1]))]
     second = [tuple(r) for r in trace(np.array([0.0, 3]), np.array([3.0, 2]))]
-    merged = results._merged([{"records": first}, {"records": second}])
+    merged = results._merged([{"records": first}, {"records": second}], Trace)
     assert merged["cpu_seconds"].tolist() == [0, 2, 5]
     assert merged["gap"].tolist() == [3, 2, 1]
 
