@@ -24,7 +24,7 @@ from adafw.typing import Array, Shape
 _SMALL = 200
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class NuclearBall(Constraint):
     """{X : sum_i s_i(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
@@ -102,6 +102,11 @@ class NuclearBall(Constraint):
         ball = _Shrinking(self.radius)
         v = spectral_projection.project(arrays.host(a), weights, ball, "NuclearBall")
         return arrays.like(v, x).reshape(x.shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self.matrix is None else f", shape={self.matrix}"
+        exact = ", exact=True" if self.exact else ""
+        return f"NuclearBall(radius={self.radius}{shape}{exact})"
 
 
 @dataclass(frozen=True)

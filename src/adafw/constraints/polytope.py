@@ -12,6 +12,7 @@ from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.linear_rows import dense_rows
 from adafw.describe import digest
 from adafw.typing import Array, Plain, Shape
 
@@ -158,7 +159,7 @@ class Polytope(Constraint):
         if free.any():
             v[free] = interior_point.project(
                 v[free], weights[free], low[free], high[free],
-                interior_point.dense_rows(A[:, free], inequality), b, "Polytope",
+                dense_rows(A[:, free], inequality), b, "Polytope",
             )  # fmt: skip
         return arrays.like(v, x)
 

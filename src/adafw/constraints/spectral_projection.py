@@ -64,9 +64,22 @@ class _Problem:
         return float(np.sqrt(np.vdot(a, self.h * a)))
 
     def gap(self, v: Matrix) -> float:
-        """The duality gap of a V in the ball; it bounds the squared distance from the solution."""
+        """The duality gap of a V in the ball, rounding included; it bounds ||V - V*||_H^2."""
         g = self.h * (v - self.x)
-        return float(np.vdot(g, v)) + self.ball.support(np.linalg.svd(g, compute_uv=False))
+        support = self.ball.support(np.linalg.svd(g, compute_uv=False))
+        return max(0.0, float(np.vdot(g, v)) + support) + 1e-15 * support
+
+    def error(self, p: _Point) -> float:
+        """A bound of ||V - V*||_H for the V inside the ball, relative to ||V|| and ||V - X||.
+
+        The square root of the gap, and the residual of H (V - X) + Y = 0 in the norm of 1 / H, Y
+        being normal to the ball at V: it has more digits, but where h is tiny, few.
+        """
+        residual = p.gradient - self.h * (p.v - p.inside)
+        bound = float(np.sqrt(np.vdot(residual, residual / self.h)))
+        bound = min(bound, float(np.sqrt(self.gap(p.inside))))
+        reach, distance = self.length(p.inside), self.length(p.inside - self.x)
+        return bound / (min(distance, reach) + 1e-5 * reach)
 
     def newton_direction(self, p: _Point, damping: float) -> Matrix:
         """-(H + damping + penalty (1 - P'))^-1 gradient, about, by conjugate gradients."""
@@ -124,38 +137,40 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
     """The point of the ball nearest to x in the norm of diag(h), for an x outside.
 
     The penalty grows from the least to the largest h, which follows the solution from X into the
-    ball and keeps Newton's method near it. Stops at a duality gap of 1e-12 of the squared
-    distance, or where rounding stops it; raises RuntimeError if that is above 1e-8.
+    ball and keeps Newton's method near it. Stops when ||V - V*||_H is proven to be at most 1e-9
+    of ||V||_H and of ||V - X||_H, or where rounding stops it; raises RuntimeError if that is
+    above 1e-8 and the duality gap above 1e-8 of the squared distance.
     """
     if x.shape[0] < x.shape[1]:
         return project(x.T, h.T, ball, name).T
     problem = _Problem(x, h / h.max(), ball)
-    p = problem.at(x.copy())
+    p = best = problem.at(x.copy())
     most = max(1.0, 100 * float(np.sqrt(problem.h.min())))  # where h is even, more is faster
-    best, least, violated, stalled = p.inside, np.inf, np.inf, 0
+    least, violated, stalled = np.inf, np.inf, 0
     for _ in range(200):
         p = problem.solve(p)
-        v = p.inside
-        # What rounding alone makes of a gap is relative to ||v||_H^2, however near x is.
-        error = problem.gap(v) / (problem.length(v - x) ** 2 + 1e-5 * problem.length(v) ** 2)
-        before, violated = violated, float(np.linalg.norm(p.v - v))
-        settled = violated <= 1e-13 * float(np.linalg.norm(v))
+        error = problem.error(p)
+        before, violated = violated, float(np.linalg.norm(p.v - p.inside))
+        settled = violated <= 1e-13 * float(np.linalg.norm(p.inside))
         improved = error < 0.8 * least or violated < 0.8 * before
         stalled = 0 if improved or (problem.penalty < 1 and not settled) else stalled + 1
-        best, least = (v, error) if error < least else (best, least)
-        if least <= 1e-12 or stalled > (2 if least <= 1e-9 else 8):
+        best, least = (p, error) if error < least else (best, least)
+        if least <= 1e-9 or stalled > (2 if least <= 1e-6 else 8):
             break
-        problem.multiplier = problem.penalty * (p.z - v)
+        problem.multiplier = problem.penalty * (p.z - p.inside)
         slow = violated > (0.1 if problem.penalty < 1 else 0.3) * before
         if slow and not settled and problem.penalty < most:
             problem.penalty *= 10
         p = problem.at(p.v)
-    if not least <= 1e-8:
+    v = best.inside
+    # What rounding alone makes of a gap is relative to ||v||_H^2, however near x is.
+    gap = problem.gap(v) / (problem.length(v - x) ** 2 + 1e-5 * problem.length(v) ** 2)
+    if min(least, gap) > 1e-8:
         raise RuntimeError(
-            f"the projection onto this {name} stalled at a duality gap of {least:.1e} of the "
+            f"the projection onto this {name} stalled at a duality gap of {gap:.1e} of the "
             "squared distance, 1e-8 is needed: rescale h, or use a step that needs no projection."
         )
-    return best
+    return v
 
 
 def projection_derivative(
