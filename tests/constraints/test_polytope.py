@@ -165,3 +165,16 @@ def test_projection_onto_a_corner_where_a_constraint_hardly_binds():
     corner = Polytope([[1.0, 1.0], [1.0, -1.0]], [1.0, 1.0], bounds=(-5, 5))
     for x in ([3.0, 2.0], [2.0, 1.0], [1e6 + 1, 1e6]):
         np.testing.assert_allclose(corner.project(np.array(x)), [1, 0], atol=1e-9)
+
+
+def test_the_length_of_rows_does_not_matter():
+    """The tolerances of HiGHS are absolute; rows and sets of any size must not notice."""
+    rng = np.random.default_rng(5)
+    A, b, E, e, bounds = random_polytope(rng, 4, 5, 1)
+    x, h = 3 * rng.standard_normal(4), 10 ** rng.uniform(-1, 1, 4)
+    plain = Polytope(A, b, E, e, bounds)
+    factors = 10.0 ** np.array([-9, 9, 0, -5, 5])
+    other = Polytope(factors[:, None] * A, factors * b, 1e-8 * E, 1e-8 * e, bounds)
+    np.testing.assert_allclose(other.lmo(x), plain.lmo(x), atol=1e-12)
+    np.testing.assert_allclose(other.project(x, h), plain.project(x, h), atol=1e-10)
+    assert other.violation(x) == pytest.approx(plain.violation(x))
