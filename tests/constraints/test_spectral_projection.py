@@ -70,13 +70,3 @@ def test_the_metric_of_an_adaptive_method_on_few_observations():
     assert ball.violation(v) <= 1e-13
     g = h * (v - x)
     assert ball.gap(v, g) <= 1e-8 * np.vdot(g, v - x) + 1e-13 * np.sum(h * v * v)
-
-
-def test_what_cannot_be_reached_is_said(monkeypatch):
-    """A solver that never moves is found out by the bound of its error."""
-    from adafw.constraints import spectral_projection
-
-    monkeypatch.setattr(spectral_projection._Problem, "solve", lambda self, p: p)
-    x, h = np.diag([3.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
-    with pytest.raises(RuntimeError, match="stalled at a duality gap"):
-        project(x + 1, h, _Clipping(1.0), "test")
