@@ -4,12 +4,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.linear_rows import (
+    Mask,
+    Newton,
+    Rows,
+    Vector,
+    by_normal_equations,
+    spd_solver,
+)
 from adafw.typing import Array, Shape
 
 
@@ -72,7 +79,7 @@ def _check_square(shape: tuple[int, ...]) -> int:
     return int(shape[0])
 
 
-class _RowAndColumnSums(interior_point.Rows):
+class _RowAndColumnSums(Rows):
     """All row sums, and all column sums but the last, which follows from the others."""
 
     def __init__(self, n: int) -> None:
@@ -83,24 +90,27 @@ class _RowAndColumnSums(interior_point.Rows):
     def absolute(self) -> "_RowAndColumnSums":
         return self
 
-    def dot(self, v: NDArray[Any]) -> NDArray[Any]:
+    def dot(self, v: Vector) -> Vector:
         matrix = v.reshape(self.n, self.n)
         return np.concatenate([matrix.sum(1), matrix.sum(0)[:-1]])
 
-    def combine(self, y: NDArray[Any]) -> NDArray[Any]:
+    def combine(self, y: Vector) -> Vector:
         return np.add.outer(y[: self.n], np.append(y[self.n :], 0.0)).ravel()
 
-    def newton(self, stiffness: NDArray[Any], slack: NDArray[Any]) -> interior_point.Newton:
-        n, W = self.n, (1 / stiffness).reshape(self.n, self.n)
-        total = W.sum(1)
+    def face(self, active: Mask) -> Rows:
+        return self
+
+    def newton(self, w: Vector, slack: Vector) -> Newton:
+        n, W = self.n, w.reshape(self.n, self.n)
+        total = np.where(W.sum(1) > 0, W.sum(1), 1.0)
         # The Schur complement of the row sums is the Laplacian of a graph on the columns; its
         # diagonal is the sum of the other entries, which a subtraction would lose.
         links = (W.T / total) @ W
         np.fill_diagonal(links, 0.0)
-        inner = interior_point.spd_solver((np.diag(links.sum(1)) - links)[:-1, :-1])
+        inner = spd_solver((np.diag(links.sum(1)) - links)[:-1, :-1])
 
-        def normal(r: NDArray[Any]) -> NDArray[Any]:
+        def normal(r: Vector) -> Vector:
             columns = inner(r[n:] - W.T[:-1] @ (r[:n] / total))
             return np.concatenate([(r[:n] - W[:, :-1] @ columns) / total, columns])
 
-        return interior_point.by_normal_equations(self, normal, stiffness, slack)
+        return by_normal_equations(self, normal, w, slack)

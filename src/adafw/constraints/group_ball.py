@@ -1,6 +1,7 @@
 """The ball of the group norm: the sum of the l2 norms of groups of coordinates."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class GroupBall(Constraint):
     def shape(self) -> tuple[int, ...]:
         return tuple(self.groups.value.shape)
 
-    @property
+    @cached_property
     def _count(self) -> int:
         return int(self.groups.value.max()) + 1
 

@@ -6,125 +6,11 @@ Mehrotra's predictor-corrector method (Mehrotra 1992; Wright 1997): 10 to 30 ite
 the metric, each the solution of one positive definite system, formed and solved by the `Rows`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Solver = Callable[[Vector], Vector]
-#: (q, q_slack, primal) -> (dv, ds, dy), the solution of Newton's equations
-#: stiffness dv + A^T dy = q, ds / slack + dy = q_slack in the inequality rows, A dv + ds = -primal.
-Newton = Callable[[Vector, Vector, Vector], tuple[Vector, Vector, Vector]]
-
-
-class Rows(ABC):
-    """The rows of A; `inequality` marks those that read <= b, the others read = b."""
-
-    inequality: NDArray[np.bool_]
-
-    @abstractmethod
-    def dot(self, v: Vector) -> Vector:
-        """A v."""
-
-    @abstractmethod
-    def combine(self, y: Vector) -> Vector:
-        """A^T y."""
-
-    @property
-    @abstractmethod
-    def absolute(self) -> "Rows":
-        """The rows of |A|, which tell what A v and A^T y are rounded relative to."""
-
-    @abstractmethod
-    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
-        """Solves Newton's equations; slack is 0 in the equality rows."""
-
-
-def dense_rows(A: NDArray[Any], inequality: NDArray[np.bool_]) -> Rows:
-    """Any matrix: O(m^2 n) an iteration for m <= n rows, O(m n^2) for more."""
-    return (_FewRows if len(A) <= A.shape[1] else _ManyRows)(A, inequality)
-
-
-class _FewRows(Rows):
-    def __init__(self, A: NDArray[Any], inequality: NDArray[np.bool_]) -> None:
-        self.A, self.inequality = A, inequality
-
-    def dot(self, v: Vector) -> Vector:
-        return np.asarray(self.A @ v)
-
-    def combine(self, y: Vector) -> Vector:
-        return np.asarray(y @ self.A)
-
-    @property
-    def absolute(self) -> Rows:
-        return _FewRows(np.abs(self.A), self.inequality)
-
-    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
-        normal = spd_solver((self.A / stiffness) @ self.A.T + np.diag(slack))
-        return by_normal_equations(self, normal, stiffness, slack)
-
-
-class _ManyRows(_FewRows):
-    def newton(self, stiffness: Vector, slack: Vector) -> Newton:
-        less = self.inequality
-        G, E, weight = self.A[less], self.A[~less], 1 / slack[less]
-        inner = spd_solver(np.diag(stiffness) + (G.T * weight) @ G)
-        outer = spd_solver(E @ np.stack([inner(row) for row in E], axis=1)) if len(E) else None
-
-        def solve(q: Vector, q_slack: Vector, primal: Vector) -> tuple[Vector, Vector, Vector]:
-            ds, dy = np.zeros_like(primal), np.zeros_like(primal)
-            dv = inner(q - G.T @ (q_slack[less] + weight * primal[less]))
-            if outer is not None:
-                dy[~less] = outer(E @ dv + primal[~less])
-                dv = dv - inner(E.T @ dy[~less])
-            # From the rows, so that they hold to rounding; the other way digits would cancel.
-            ds[less] = -primal[less] - G @ dv
-            dy[less] = q_slack[less] - weight * ds[less]
-            return dv, ds, dy
-
-        return solve
-
-
-def by_normal_equations(rows: Rows, normal: Solver, stiffness: Vector, slack: Vector) -> Newton:
-    """Newton's equations by (A diag(1 / stiffness) A^T + diag(slack)) dy = r, refined once."""
-
-    def solve(q: Vector, q_slack: Vector, primal: Vector) -> tuple[Vector, Vector, Vector]:
-        r = rows.dot(q / stiffness) + slack * q_slack + primal
-        dy = normal(r)
-        dy = dy + normal(r - rows.dot(rows.combine(dy) / stiffness) - slack * dy)
-        return (q - rows.combine(dy)) / stiffness, slack * (q_slack - dy), dy
-
-    return solve
-
-
-def spd_solver(matrix: NDArray[Any]) -> Solver:
-    """r -> the solution of a positive definite system, scaled to a unit diagonal first.
-
-    Where rounding or dependent rows leave the matrix singular, the diagonal is raised as little
-    as lets it be factored.
-    """
-    from scipy import linalg
-
-    d = 1 / np.sqrt(np.diag(matrix))
-    scaled = matrix * d[:, None] * d
-    shift = 1e-16 * len(scaled)
-    while True:
-        try:
-            factor = linalg.cho_factor(
-                scaled + shift * np.eye(len(scaled)), lower=True, check_finite=False
-            )
-            break
-        except linalg.LinAlgError:
-            shift *= 10
-
-    def solve(r: Vector) -> Vector:
-        return np.asarray(d * linalg.cho_solve(factor, d * r, check_finite=False))
-
-    return solve
+from adafw.constraints.linear_rows import Rows, Vector
 
 
 @dataclass
@@ -194,7 +80,7 @@ def project(
         if problem.error(point) > 1e-12 or point.complementarity() >= best.complementarity():
             break
         best = point
-    return problem.rounded(best)
+    return problem.on_face(best, problem.rounded(best))
 
 
 class _Problem:
@@ -250,9 +136,9 @@ class _Problem:
     def next(self, p: _Point) -> _Point:
         """One predictor-corrector step."""
         dual, primal = self.residuals(p)
-        stiffness = self.h + p.z_low / p.low + p.z_high / p.high
+        w = 1 / (self.h + p.z_low / p.low + p.z_high / p.high)
         slack = np.where(self.rows.inequality, p.slack / np.maximum(p.z_slack, 1e-300), 0.0)
-        newton = self.rows.newton(stiffness, slack)
+        newton = self.rows.newton(w, slack)
 
         def direction(target: float, second: list[Vector]) -> _Point:
             pulls = [
@@ -290,11 +176,37 @@ class _Problem:
         """
         has_low, has_high, _ = self.has
         room = np.minimum(p.low, p.high)
-        zeros = np.zeros_like(self.b)
-        newton = self.rows.newton(1 / room, np.where(self.rows.inequality, p.slack, 0.0))
-        dv, _, _ = newton(np.zeros_like(p.v), zeros, self.residuals(p)[1])
+        newton = self.rows.newton(room, np.where(self.rows.inequality, p.slack, 0.0))
+        dv, _, _ = newton(np.zeros_like(p.v), np.zeros_like(self.b), self.residuals(p)[1])
         dv = np.clip(dv, -0.5 * room, 0.5 * room)
         v, low, high = p.v + dv, p.low + dv, p.high - dv
         v = np.where(has_low & (low <= high), self.lower + low, v)
         v = np.where(has_high & (high < low), self.upper - high, v)
         return np.clip(v, self.lower, self.upper)
+
+    def on_face(self, p: _Point, v: Vector) -> Vector:
+        """The nearest point of the face that v seems to lie on, if it is in the set and no worse.
+
+        Where a constraint neither binds nor is slack, a gap tells only the square of the error.
+        The face has no such doubt: with or without that constraint it contains the solution.
+        """
+        at_low, at_high = p.low * self.h < p.z_low, p.high * self.h < p.z_high
+        w = np.where(at_low | at_high, 0.0, 1 / np.maximum(self.h, 1e-300))
+        active = ~self.rows.inequality | (p.slack < p.z_slack * self.absolute.dot(w))
+        face = self.rows.face(active)
+        newton = face.newton(w, np.zeros(len(face.inequality)))
+        nearest = np.where(at_low, self.lower, np.where(at_high, self.upper, self.x))
+        for _ in range(3):
+            off = face.dot(nearest) - self.b[active]
+            nearest = nearest + newton(np.zeros_like(v), np.zeros_like(off), off)[0]
+        nearest = np.clip(nearest, self.lower, self.upper)
+        outside, before = self.outside(nearest), self.outside(v)
+        closer = self.h @ (nearest - self.x) ** 2 <= self.h @ (v - self.x) ** 2 * (1 + 1e-15)
+        return nearest if closer and outside <= max(1e-15, 2 * before) else v
+
+    def outside(self, v: Vector) -> float:
+        """How far a v within its bounds violates the rows, each relative to its terms."""
+        off = self.rows.dot(v) - self.b
+        off = np.where(self.rows.inequality, np.maximum(off, 0.0), np.abs(off))
+        size = self.absolute.dot(np.abs(v)) + np.abs(self.b) + 1e-300
+        return float(np.max(off / size, initial=0.0))

@@ -18,9 +18,10 @@ def leading_triplet(a: Array) -> tuple[Array, float, Array]:
 
     Golub and Kahan's bidiagonalisation with full reorthogonalisation (Golub and Kahan 1965,
     Simon and Zha 2000), in the library and dtype of a; two products with a per step, 10 to 100
-    steps. Stops when the residual r = ||a^T u - s v|| says that s is within 1e-10 s (or 8 eps) of
-    a singular value: it errs by at most r, and by r^2 / (s - s_2) where the next Ritz value s_2
-    tells the gap. It starts from a fixed dense vector, so that the same a gives the same bits.
+    steps. Stops when the residual r = ||a^T u - s v|| is at most 1e-7 s and says that s is within
+    1e-10 s (8 eps below float64) of a singular value: r bounds its error, and so does
+    r^2 / (s - s_2), if s_2, the next Ritz value, is the next singular value. It starts from a
+    fixed dense vector, so that the same a gives the same bits.
     """
     xp = namespace(a)
     largest = float(xp.max(xp.abs(a)))
@@ -58,7 +59,9 @@ def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, 
             x, s, yt = np.linalg.svd(small[: k + 1, : k + 1])
             miss = beta * abs(x[k, 0])
             apart = s[0] - s[1] if k else s[0]
-            settled = min(miss, miss**2 / (apart or 1.0)) <= tolerance * s[0]
+            settled = miss <= max(1e-7, tolerance) * s[0] and (
+                min(miss, miss**2 / (apart or 1.0)) <= tolerance * s[0]
+            )
             if settled or over:
                 break
     u = arrays.like(x[:, 0], a) @ left[: k + 1]
@@ -94,9 +97,9 @@ def spectral_norm_bound(a: NDArray[np.float64], below: float) -> float:
     gram = a.T @ a if a.shape[1] <= a.shape[0] else a @ a.T
     k, frobenius, eps = len(gram), float(np.trace(gram)), float(np.finfo(np.float64).eps)
     diagonal = np.diag(gram).copy()
-    excess = 0.0
-    while below**2 * (1 + excess) < frobenius:
-        t = below**2 * (1 + excess)
+    least, excess = max(below**2, 0.5 * frobenius / k), 0.0
+    while least * (1 + excess) < frobenius:
+        t = least * (1 + excess)
         slack = eps * (k * (k + 3) * t + (max(a.shape) + 2) * frobenius)
         np.fill_diagonal(gram, diagonal - (t + 2 * slack))
         try:

@@ -24,7 +24,7 @@ from adafw.typing import Array, Shape
 _SMALL = 200
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class NuclearBall(Constraint):
     """{X : sum_i s_i(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
@@ -98,10 +98,14 @@ class NuclearBall(Constraint):
             u, s, vt = svd(arrays.double(a))
             v = (u * projections.simplex(s, None, self.radius)) @ vt
             return arrays.cast(v, x).reshape(x.shape)
-        weights = arrays.host(h).reshape(a.shape)
-        ball = _Shrinking(self.radius)
-        v = spectral_projection.project(arrays.host(a), weights, ball, "NuclearBall")
-        return arrays.like(v, x).reshape(x.shape)
+        weights, unit = arrays.host(h).reshape(a.shape), arrays.host(a) / self.radius
+        v = spectral_projection.project(unit, weights, _Shrinking(1.0), "NuclearBall")
+        return arrays.like(self.radius * v, x).reshape(x.shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self.matrix is None else f", shape={self.matrix}"
+        exact = ", exact=True" if self.exact else ""
+        return f"NuclearBall(radius={self.radius}{shape}{exact})"
 
 
 @dataclass(frozen=True)

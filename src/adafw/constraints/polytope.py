@@ -11,6 +11,7 @@ from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.linear_rows import dense_rows
 from adafw.describe import digest
 from adafw.typing import Array, Plain, Shape
 
@@ -43,14 +44,13 @@ class Polytope(Constraint):
     def __post_init__(self) -> None:
         n = _dimension(self.A_ub, self.A_eq, self.bounds)
         for side in ("ub", "eq"):
-            A, b = getattr(self, f"A_{side}"), getattr(self, f"b_{side}")
-            A, b = _rows(A, b, n, side)
+            A, b = _rows(getattr(self, f"A_{side}"), getattr(self, f"b_{side}"), n, side)
             object.__setattr__(self, f"A_{side}", A)
             object.__setattr__(self, f"b_{side}", b)
         object.__setattr__(self, "bounds", _bounds(self.bounds, n))
-        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x)
+        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x * self.scale)
         if not np.isfinite(self.bounds).all():
-            _check_bounded(self.A_ub, self.A_eq, *self.bounds.T)
+            _check_bounded(*self._unit[::2], *self.bounds.T)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,9 +61,20 @@ class Polytope(Constraint):
         """The largest distance of a bounding hyperplane from the origin."""
         distances = [np.abs(self.bounds[np.isfinite(self.bounds)])]
         for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)):
-            lengths = _lengths(A)
-            distances.append(np.abs(b[lengths > 0]) / lengths[lengths > 0])
+            distances.append(np.abs(b) / _lengths(A))
         return float(max(d.max(initial=0.0) for d in distances)) or 1.0
+
+    @cached_property
+    def _unit(self) -> tuple[Any, NDArray[Any], Any, NDArray[Any]]:
+        """A_ub, b_ub, A_eq, b_eq of the set of size one, their rows of length one.
+
+        The tolerances of HiGHS are absolute: it must not see how large the set is.
+        """
+        parts: list[Any] = []
+        for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)):
+            lengths = _lengths(A)
+            parts += [sparse.csr_array(A.multiply(1 / lengths[:, None])), b / lengths / self.scale]
+        return parts[0], parts[1], parts[2], parts[3]
 
     @cached_property
     def box(self) -> NDArray[Any]:
@@ -71,29 +82,27 @@ class Polytope(Constraint):
         ends = np.empty((len(self.bounds), 2))
         for i, unit in enumerate(np.eye(len(ends))):
             ends[i] = self._solve(unit).x[i], self._solve(-unit).x[i]
-        return ends
+        return ends * self.scale
 
     def _solve(self, cost: NDArray[Any]) -> Any:
-        """The linear program, solved; an error that says why, if it cannot be."""
+        """The linear program over the set of size one, solved; an error that says why, if not."""
         from scipy.optimize import linprog
 
-        rows = [part if part.shape[0] else None for part in self._parts()]
-        result = linprog(cost, *rows, bounds=self.bounds, method="highs-ds", options=_OPTIONS)
+        rows = [part if part.shape[0] else None for part in self._unit]
+        ends = self.bounds / self.scale
+        result = linprog(cost, *rows, bounds=ends, method="highs-ds", options=_OPTIONS)
         if result.status == 2:
             raise ValueError("a Polytope must not be empty: no point satisfies all constraints.")
         if result.x is None:
             raise RuntimeError(f"HiGHS could not solve the linear program: {result.message}")
         return result
 
-    def _parts(self) -> tuple[Any, Any, Any, Any]:
-        return self.A_ub, self.b_ub, self.A_eq, self.b_eq
-
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")
         check_shape(g, self.shape, "Polytope")
         cost = arrays.host(g)
         size = np.abs(cost).max()
-        v = self._solve(cost / size).x if size > 0 else self._first
+        v = self._solve(cost / size).x * self.scale if size > 0 else self._first
         return arrays.like(np.clip(v, *self.bounds.T), g)
 
     def gap(self, x: Array, g: Array) -> float:
@@ -102,18 +111,17 @@ class Polytope(Constraint):
         if size == 0:
             return 0.0
         result = self._solve(cost / size)
-        v = np.clip(result.x, *self.bounds.T)
-        missed = max(0.0, float(cost / size @ v) - self._dual_bound(cost / size, result))
-        return float(cost @ (point - v)) + size * missed
+        missed = max(0.0, result.fun - self._dual_bound(cost / size, result))
+        return float(cost @ (point - result.x * self.scale)) + size * self.scale * missed
 
     def _dual_bound(self, cost: NDArray[Any], result: Any) -> float:
-        """A lower bound of <cost, v> over the set, whatever the accuracy of the solution."""
-        y_ub = np.minimum(result.ineqlin.marginals, 0.0)
-        y_eq = result.eqlin.marginals
-        reduced = cost - self.A_ub.T @ y_ub - self.A_eq.T @ y_eq
-        ends = self.bounds if np.isfinite(self.bounds).all() else self.box
+        """A lower bound of the linear program, whatever the accuracy of its solution."""
+        A_ub, b_ub, A_eq, b_eq = self._unit
+        y_ub, y_eq = np.minimum(result.ineqlin.marginals, 0.0), result.eqlin.marginals
+        reduced = cost - A_ub.T @ y_ub - A_eq.T @ y_eq
+        ends = (self.bounds if np.isfinite(self.bounds).all() else self.box) / self.scale
         rest = np.minimum(reduced * ends[:, 0], reduced * ends[:, 1]).sum()
-        return float(self.b_ub @ y_ub + self.b_eq @ y_eq + rest)
+        return float(b_ub @ y_ub + b_eq @ y_eq + rest)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         point = arrays.zeros(shape, dtype)
@@ -129,37 +137,34 @@ class Polytope(Constraint):
 
     def violation(self, x: Array) -> float:
         check_shape(x, self.shape, "Polytope")
-        point = arrays.host(x)
+        point = arrays.host(x) / self.scale
         if not np.isfinite(point).all():
             return float("nan")
-        low, high = self.bounds.T
-        worst = max((low - point).max(), (point - high).max())
-        over = self.A_ub @ point - self.b_ub
-        off = np.abs(self.A_eq @ point - self.b_eq)
-        for A, amounts in ((self.A_ub, over), (self.A_eq, off)):
-            lengths = _lengths(A)
-            worst = max(worst, (amounts / np.where(lengths > 0, lengths, 1.0)).max(initial=0.0))
-        return excess(worst, self.scale)
+        A_ub, b_ub, A_eq, b_eq = self._unit
+        low, high = self.bounds.T / self.scale
+        amounts = low - point, point - high, A_ub @ point - b_ub, np.abs(A_eq @ point - b_eq)
+        return excess(max(amount.max(initial=0.0) for amount in amounts), 1.0)
 
     def project(self, x: Array, h: Array | None = None) -> Array:
         x = finite(x, "x")
         h = metric_like(h, x)
         if self.violation(x) == 0:
             return arrays.copy(x)
-        v = arrays.host(x).copy()
+        v = arrays.host(x) / self.scale
         weights = np.ones_like(v) if h is None else arrays.host(h)
-        low, high = self.bounds.T
+        low, high = self.bounds.T / self.scale
         free = low < high  # an interior point needs room; what has none is put where it must be
         v[~free] = low[~free]
-        A = np.vstack([self.A_eq.toarray(), self.A_ub.toarray()])
-        b = np.concatenate([self.b_eq, self.b_ub]) - A[:, ~free] @ v[~free]
-        inequality = np.arange(len(b)) >= len(self.b_eq)
+        A_ub, b_ub, A_eq, b_eq = self._unit
+        A = np.vstack([A_eq.toarray(), A_ub.toarray()])
+        b = np.concatenate([b_eq, b_ub]) - A[:, ~free] @ v[~free]
+        inequality = np.arange(len(b)) >= len(b_eq)
         if free.any():
             v[free] = interior_point.project(
                 v[free], weights[free], low[free], high[free],
-                interior_point.dense_rows(A[:, free], inequality), b, "Polytope",
+                dense_rows(A[:, free], inequality), b, "Polytope",
             )  # fmt: skip
-        return arrays.like(v, x)
+        return arrays.like(np.clip(v * self.scale, *self.bounds.T), x)
 
     def describe(self) -> Plain:
         arrays_of = {"bounds": self.bounds, "b_ub": self.b_ub, "b_eq": self.b_eq}
@@ -229,8 +234,9 @@ def _bounds(bounds: Any, n: int) -> NDArray[Any]:
 
 
 def _lengths(A: Any) -> NDArray[Any]:
-    """l2 norms of the rows."""
-    return np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+    """l2 norms of the rows; 1 for a row of zeros, which has no direction."""
+    lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+    return np.where(lengths > 0, lengths, 1.0)
 
 
 def _check_bounded(A_ub: Any, A_eq: Any, low: NDArray[Any], high: NDArray[Any]) -> None:
@@ -243,14 +249,13 @@ def _check_bounded(A_ub: Any, A_eq: Any, low: NDArray[Any], high: NDArray[Any]) 
     from scipy.optimize import linprog
 
     ends = np.column_stack([-np.isinf(low).astype(float), np.isinf(high).astype(float)])
-    A = [M.multiply(1 / np.where(_lengths(M) > 0, _lengths(M), 1.0)[:, None]) for M in (A_ub, A_eq)]
-    slack = ends.sum(axis=1) - np.asarray(A[0].sum(axis=0)).ravel()
-    rows = [(M, np.zeros(M.shape[0])) if M.shape[0] else (None, None) for M in A]
+    slack = ends.sum(axis=1) - np.asarray(A_ub.sum(axis=0)).ravel()
+    rows = [(M, np.zeros(M.shape[0])) if M.shape[0] else (None, None) for M in (A_ub, A_eq)]
     best = linprog(-slack, *rows[0], *rows[1], bounds=ends, method="highs-ds")
     loose = np.isinf(low) & np.isinf(high)
     lines = 0
     if loose.any():
-        columns = sparse.vstack(A).toarray()[:, loose]
+        columns = sparse.vstack([A_ub, A_eq]).toarray()[:, loose]
         lines = loose.sum() - (np.linalg.matrix_rank(columns) if columns.size else 0)
     if best.fun < -1e-7 or lines:
         raise ValueError("a Polytope must be bounded: give finite bounds, or rows that imply them.")

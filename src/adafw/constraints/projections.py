@@ -93,36 +93,35 @@ def k_sparse(x: Array, h: Array | None, radius: float, k: int) -> Array:
     xp = namespace(x)
     size, total = double(xp.abs(x)), k * radius
     v = xp.clip(size, None, radius)
-    if float(xp.sum(v)) <= total:
+    if k >= v.reshape(-1).shape[0] or float(xp.sum(v)) <= total:
         return cast(xp.sign(x) * v, x)
     w = xp.ones_like(size) if h is None else float(xp.max(h)) / double(h)
-    ends = xp.concatenate([(size / w).reshape(-1), ((size - radius) / w).reshape(-1)])
-    l, low, high = 0.0, 0.0, float(xp.max(ends))
-    for _ in range(200):  # about 10, and 50 for metrics spread over 16 orders of magnitude
-        over, step = _knapsack(size - l * w, w, radius, total)
-        low, high = (l, high) if over > 0 else (low, l)
-        if l + step == l:
-            break
-        l += step
-        if not low < l < high:
-            inside = ends[(ends > low) & (ends < high)]
-            if len(inside) == 0:
-                l = low + (high - low) / 2
-                break
-            l = float(xp.median(inside))
-    part = size - l * w
-    for _ in range(3):  # refined in small numbers, where |x| is so large that l has no digits left
-        step = _knapsack(part, w, radius, total)[1]
-        part = part - step * w if math.isfinite(step) else part
+    part = size
+    for _ in range(3):  # again in small numbers, where |x| is so large that l has no digits left
+        part = part - _knapsack(part, w, radius, total) * w
     return cast(xp.sign(x) * xp.clip(part, 0, radius), x)
 
 
-def _knapsack(part: Array, w: Array, radius: float, total: float) -> tuple[float, float]:
-    """By how much sum_i min(max(part_i, 0), radius) exceeds `total`, and Newton's step for it."""
-    xp = namespace(part)
-    over = float(xp.sum(xp.clip(part, 0, radius))) - total
-    slope = float(xp.sum(xp.where((part > 0) & (part < radius), w, xp.zeros_like(w))))
-    return over, over / slope if slope > 0 else math.copysign(math.inf, over) if over else 0.0
+def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
+    """The l for which min(max(size - l w, 0), radius) sums to `total`; the one before, if none."""
+    xp = namespace(size)
+    ends = xp.concatenate([(size / w).reshape(-1), ((size - radius) / w).reshape(-1)])
+    l, low, high = 0.0, float(xp.min(ends)), float(xp.max(ends))
+    for _ in range(200):  # about 10, and 50 for metrics spread over 16 orders of magnitude
+        part = size - l * w
+        over = float(xp.sum(xp.clip(part, 0, radius))) - total
+        low, high = (l, high) if over > 0 else (low, l)
+        slope = float(xp.sum(xp.where((part > 0) & (part < radius), w, xp.zeros_like(w))))
+        new = l + over / slope if slope > 0 else math.inf
+        if over == 0 or new == l:
+            return l
+        if not low < new < high:
+            inside = ends[(ends > low) & (ends < high)]
+            new = float(xp.median(inside)) if len(inside) else low + (high - low) / 2
+            if not low < new < high:
+                return low
+        l = new
+    return low
 
 
 def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: int) -> Array:

@@ -19,7 +19,7 @@ from adafw.constraints.matrices import (
 from adafw.typing import Array, Shape
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class SpectralBall(Constraint):
     """{X : s_1(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
@@ -81,10 +81,13 @@ class SpectralBall(Constraint):
             u, s, vt = svd(arrays.double(a))
             v = (u * namespace(s).clip(s, None, self.radius)) @ vt
             return arrays.cast(v, x).reshape(x.shape)
-        weights = arrays.host(h).reshape(a.shape)
-        ball = _Clipping(self.radius)
-        v = spectral_projection.project(arrays.host(a), weights, ball, "SpectralBall")
-        return arrays.like(v, x).reshape(x.shape)
+        weights, unit = arrays.host(h).reshape(a.shape), arrays.host(a) / self.radius
+        v = spectral_projection.project(unit, weights, _Clipping(1.0), "SpectralBall")
+        return arrays.like(self.radius * v, x).reshape(x.shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self.matrix is None else f", shape={self.matrix}"
+        return f"SpectralBall(radius={self.radius}{shape})"
 
 
 @dataclass(frozen=True)

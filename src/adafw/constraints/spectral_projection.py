@@ -7,6 +7,7 @@ convex subproblems solved by a semismooth Newton method with conjugate gradients
 2018; the derivative of the projection by Ding, Sun, Sun, Toh 2018).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,9 +65,27 @@ class _Problem:
         return float(np.sqrt(np.vdot(a, self.h * a)))
 
     def gap(self, v: Matrix) -> float:
-        """The duality gap of a V in the ball; it bounds the squared distance from the solution."""
+        """The duality gap of a V in the ball, rounding included; it bounds ||V - V*||_H^2."""
         g = self.h * (v - self.x)
-        return float(np.vdot(g, v)) + self.ball.support(np.linalg.svd(g, compute_uv=False))
+        support = self.ball.support(np.linalg.svd(g, compute_uv=False))
+        return max(0.0, float(np.vdot(g, v)) + support) + 1e-15 * support
+
+    def relative_gap(self, v: Matrix) -> float:
+        """The gap over the squared distance; what rounding makes of it is relative to ||V||_H."""
+        return self.gap(v) / (self.length(v - self.x) ** 2 + 1e-5 * self.length(v) ** 2)
+
+    def error(self, p: _Point) -> float:
+        """A bound of ||V - V*||_H for the V inside the ball, relative to ||V|| and ||V - X||.
+
+        The square root of the gap, and the residual of H (V - X) + Y = 0 in the norm of 1 / H, Y
+        being normal to the ball at V: it has more digits, but where h is tiny, few. The gap
+        itself counts a hundredfold.
+        """
+        residual = p.gradient - self.h * (p.v - p.inside)
+        square = min(float(np.vdot(residual, residual / self.h)), self.gap(p.inside))
+        reach, distance = self.length(p.inside), self.length(p.inside - self.x)
+        relative = math.sqrt(square) / (min(distance, reach) + 1e-5 * reach)
+        return max(relative, 100 * self.relative_gap(p.inside))
 
     def newton_direction(self, p: _Point, damping: float) -> Matrix:
         """-(H + damping + penalty (1 - P'))^-1 gradient, about, by conjugate gradients."""
@@ -76,7 +95,7 @@ class _Problem:
         d, rest = np.zeros_like(p.v), -p.gradient
         q = rest / scale
         size = first = float(np.vdot(rest, q))
-        for _ in range(min(1000, 4 * rest.size)):
+        for _ in range(min(1000, 4 * rest.size) if first > 0 else 0):
             a = h * q + self.penalty * (q - derivative(q))
             step = size / float(np.vdot(q, a))
             d, rest = d + step * q, rest - step * a
@@ -124,38 +143,38 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
     """The point of the ball nearest to x in the norm of diag(h), for an x outside.
 
     The penalty grows from the least to the largest h, which follows the solution from X into the
-    ball and keeps Newton's method near it. Stops at a duality gap of 1e-12 of the squared
-    distance, or where rounding stops it; raises RuntimeError if that is above 1e-8.
+    ball and keeps Newton's method near it. Stops when ||V - V*||_H is proven to be at most 1e-9
+    of ||V||_H and of ||V - X||_H and the gap 1e-11 of the squared distance, or where rounding
+    stops it; raises RuntimeError if that is above 1e-8 and the gap above 1e-8 as well.
     """
     if x.shape[0] < x.shape[1]:
         return project(x.T, h.T, ball, name).T
     problem = _Problem(x, h / h.max(), ball)
-    p = problem.at(x.copy())
+    p = best = problem.at(x.copy())
     most = max(1.0, 100 * float(np.sqrt(problem.h.min())))  # where h is even, more is faster
-    best, least, violated, stalled = p.inside, np.inf, np.inf, 0
+    least, violated, stalled = np.inf, np.inf, 0
     for _ in range(200):
         p = problem.solve(p)
-        v = p.inside
-        # What rounding alone makes of a gap is relative to ||v||_H^2, however near x is.
-        error = problem.gap(v) / (problem.length(v - x) ** 2 + 1e-5 * problem.length(v) ** 2)
-        before, violated = violated, float(np.linalg.norm(p.v - v))
-        settled = violated <= 1e-13 * float(np.linalg.norm(v))
+        error = problem.error(p)
+        before, violated = violated, float(np.linalg.norm(p.v - p.inside))
+        settled = violated <= 1e-13 * float(np.linalg.norm(p.inside))
         improved = error < 0.8 * least or violated < 0.8 * before
         stalled = 0 if improved or (problem.penalty < 1 and not settled) else stalled + 1
-        best, least = (v, error) if error < least else (best, least)
-        if least <= 1e-12 or stalled > (2 if least <= 1e-9 else 8):
+        best, least = (p, error) if error < least else (best, least)
+        if least <= 1e-9 or stalled > (2 if least <= 1e-6 else 8):
             break
-        problem.multiplier = problem.penalty * (p.z - v)
+        problem.multiplier = problem.penalty * (p.z - p.inside)
         slow = violated > (0.1 if problem.penalty < 1 else 0.3) * before
         if slow and not settled and problem.penalty < most:
             problem.penalty *= 10
         p = problem.at(p.v)
-    if not least <= 1e-8:
+    gap = problem.relative_gap(best.inside)
+    if min(least, gap) > 1e-8:
         raise RuntimeError(
-            f"the projection onto this {name} stalled at a duality gap of {least:.1e} of the "
+            f"the projection onto this {name} stalled at a duality gap of {gap:.1e} of the "
             "squared distance, 1e-8 is needed: rescale h, or use a step that needs no projection."
         )
-    return best
+    return best.inside
 
 
 def projection_derivative(
@@ -170,16 +189,10 @@ def projection_derivative(
     u, s, wt = svd
     shrunk, jacobian = ball.shrink(s)
     slope = np.diag(jacobian).copy()
-    difference = np.subtract.outer(s, s)
-    close = np.abs(difference) <= 1e-14 * s[0]
-    symmetric = np.where(
-        close,
-        np.add.outer(slope, slope) / 2,
-        np.subtract.outer(shrunk, shrunk) / np.where(close, 1.0, difference),
-    )
-    total = np.add.outer(s, s)
-    skew = np.add.outer(shrunk, shrunk) / np.where(total > 0, total, 1.0)
-    outer = shrunk / np.where(s > 0, s, 1.0)
+    slopes = np.add.outer(slope, slope) / 2  # the limits of the quotients below
+    symmetric = _quotient(np.subtract.outer(shrunk, shrunk), np.subtract.outer(s, s), slopes, s[0])
+    skew = _quotient(np.add.outer(shrunk, shrunk), np.add.outer(s, s), slopes, s[0])
+    outer = _quotient(shrunk, s, slope, s[0])
     np.fill_diagonal(symmetric, 0.0)
     keep, turn = (symmetric + skew) / 2, (symmetric - skew) / 2
 
@@ -195,3 +208,9 @@ def projection_derivative(
     np.fill_diagonal(weights, slope)
     diagonal = u2 @ weights @ w2 + (1 - u2.sum(1))[:, None] * (outer @ w2)
     return apply, np.clip(diagonal, 0.0, 1.0)
+
+
+def _quotient(a: Matrix, b: Matrix, limit: Matrix, scale: float) -> Matrix:
+    """a / b, and its limit where b is rounding beside `scale`."""
+    vanishes = np.abs(b) <= 1e-14 * scale
+    return np.where(vanishes, limit, a / np.where(vanishes, 1.0, b))

@@ -1,0 +1,81 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from adafw import Birkhoff
+
+
+def test_lmo_is_the_cheapest_permutation():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5):
+        g = rng.standard_normal((n, n))
+        v = Birkhoff().lmo(g)
+        assert set(v.ravel()) <= {0.0, 1.0}
+        assert (v.sum(0) == 1).all()
+        assert (v.sum(1) == 1).all()
+        costs = [sum(g[i, p[i]] for i in range(n)) for p in itertools.permutations(range(n))]
+        assert np.vdot(g, v) == pytest.approx(min(costs))
+
+
+def test_zero_and_start_are_the_identity():
+    np.testing.assert_array_equal(Birkhoff().lmo(np.zeros((4, 4))), np.eye(4))
+    np.testing.assert_array_equal(Birkhoff().start((4, 4)), np.eye(4))
+
+
+def test_projection_agrees_with_a_general_solver():
+    rng = np.random.default_rng(1)
+    A = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))[:2]])
+    for _ in range(5):
+        x, h = rng.standard_normal(9), 10 ** rng.uniform(-1, 1, 9)
+        found = minimize(
+            lambda v, x=x, h=h: np.sum(h * (v - x) ** 2),
+            np.full(9, 1 / 3),
+            jac=lambda v, x=x, h=h: 2 * h * (v - x),
+            bounds=[(0, 1)] * 9,
+            constraints={"type": "eq", "fun": lambda v: A @ v - 1},
+            method="SLSQP",
+            options={"ftol": 1e-16, "maxiter": 1000},
+        )
+        ours = Birkhoff().project(x.reshape(3, 3), h.reshape(3, 3))
+        np.testing.assert_allclose(ours.ravel(), found.x, atol=1e-6)
+
+
+def test_projection_of_a_multiple_of_a_permutation_is_the_permutation():
+    p = np.eye(6)[[2, 0, 1, 5, 4, 3]]
+    for h in (None, 10 ** np.random.default_rng(2).uniform(-3, 3, (6, 6))):
+        np.testing.assert_allclose(Birkhoff().project(50 * p, h), p, atol=1e-10)
+
+
+def test_euclidean_projection_of_nearby_points_is_affine():
+    """Inside, only row and column means are moved."""
+    rng = np.random.default_rng(3)
+    n = 8
+    x = 1 / n + 0.01 * rng.standard_normal((n, n))
+    rows, columns, mean = x.mean(1, keepdims=True), x.mean(0), x.mean()
+    expected = x - rows - columns + mean + 1 / n
+    np.testing.assert_allclose(Birkhoff().project(x), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [40, 120])
+def test_projection_of_larger_matrices_is_optimal(n):
+    rng = np.random.default_rng(4)
+    x, h = rng.standard_normal((n, n)), 10 ** rng.uniform(-2, 2, (n, n))
+    v = Birkhoff().project(x, h)
+    assert Birkhoff().violation(v) <= 1e-14
+    g = h * (v - x)
+    assert Birkhoff().gap(v, g) <= 1e-12 * np.sum(g * (v - x))
+
+
+def test_diameter_joins_permutations_without_common_entries():
+    assert Birkhoff().diameter((3, 3)) == pytest.approx(6**0.5)
+    assert Birkhoff().diameter((3, 3), 1) == 6.0
+    assert Birkhoff().diameter((3, 3), np.inf) == 1.0
+    assert Birkhoff().diameter((1, 1)) == 0.0
+
+
+def test_refuses_what_is_not_square():
+    for shape in ((2, 3), (4,), (2, 2, 2)):
+        with pytest.raises(ValueError, match="square matrices"):
+            Birkhoff().lmo(np.ones(shape))

@@ -1,0 +1,180 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog, minimize
+
+from adafw import Birkhoff, Box, Polytope, Simplex, UnitSimplex
+
+
+def random_polytope(rng, n, m, k, finite=True):
+    """Arguments of a Polytope around a random point."""
+    inside = rng.uniform(-1, 1, n)
+    A, E = rng.standard_normal((m, n)), rng.standard_normal((k, n))
+    parts = A, A @ inside + rng.uniform(0, 1, m), E, E @ inside
+    low, high = inside - rng.uniform(0, 2, n), inside + rng.uniform(0, 2, n)
+    if not finite:
+        low[::2] = -np.inf
+    return (*parts, np.column_stack([low, high]))
+
+
+def test_is_the_sets_that_have_names():
+    rng = np.random.default_rng(0)
+    one = np.ones((1, 4))
+    pairs = [
+        (Polytope(A_eq=one, b_eq=[2.0]), Simplex(2.0)),
+        (Polytope(A_ub=one, b_ub=[2.0]), UnitSimplex(2.0)),
+        (Polytope(bounds=[(-1, 2)] * 4), Box(-1, 2)),
+    ]
+    for ours, theirs in pairs:
+        for _ in range(10):
+            x, h = 3 * rng.standard_normal(4), 10 ** rng.uniform(-3, 3, 4)
+            np.testing.assert_allclose(ours.lmo(x), theirs.lmo(x), atol=1e-14)
+            np.testing.assert_allclose(ours.project(x, h), theirs.project(x, h), atol=1e-10)
+        assert ours.diameter(4, np.inf) == pytest.approx(theirs.diameter(4, np.inf))
+
+
+def test_birkhoff_written_as_a_polytope():
+    """Row and column sums are dependent: one of them follows from the others."""
+    rng = np.random.default_rng(1)
+    A = np.vstack([np.kron(np.eye(4), np.ones(4)), np.kron(np.ones(4), np.eye(4))])
+    ours = Polytope(A_eq=A, b_eq=np.ones(8))
+    for _ in range(5):
+        x, h = rng.standard_normal((4, 4)), 10 ** rng.uniform(-2, 2, (4, 4))
+        expected = Birkhoff().project(x, h).ravel()
+        np.testing.assert_allclose(ours.project(x.ravel(), h.ravel()), expected, atol=1e-9)
+        assert ours.lmo(x.ravel()) @ x.ravel() == pytest.approx(np.vdot(x, Birkhoff().lmo(x)))
+
+
+@pytest.mark.parametrize(("m", "k"), [(0, 0), (3, 0), (0, 2), (4, 2), (30, 0), (30, 2)])
+def test_projection_agrees_with_a_general_solver(m, k):
+    rng = np.random.default_rng([2, m, k])
+    for _ in range(3):
+        A, b, E, e, bounds = random_polytope(rng, 5, m, k)
+        x, h = 2 * rng.standard_normal(5), 10 ** rng.uniform(-1, 1, 5)
+        polytope = Polytope(A, b, E, e, bounds)
+        rows = [{"type": "ineq", "fun": lambda v, A=A, b=b: b - A @ v}] if m else []
+        rows += [{"type": "eq", "fun": lambda v, E=E, e=e: E @ v - e}] if k else []
+        found = minimize(
+            lambda v, x=x, h=h: np.sum(h * (v - x) ** 2),
+            polytope.start(5),
+            jac=lambda v, x=x, h=h: 2 * h * (v - x),
+            bounds=bounds,
+            constraints=rows,
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        v = polytope.project(x, h)
+        assert polytope.violation(v) <= 1e-14
+        np.testing.assert_allclose(v, found.x, atol=1e-5)
+
+
+def test_bounds_are_those_of_linprog():
+    g = np.array([1.0, -1.0])
+    A, b = [[1.0, 1.0]], [1.0]
+    for bounds in (None, (0, None), (-1, 1), [(None, 3), (0, 5)], [(0, None), (-2, None)]):
+        rows = ([[1.0, 1], [-1, -1], [1, -1], [-1, 1]], [1.0, 6, 5, 6])
+        ours = Polytope(*rows, bounds=bounds)
+        theirs = linprog(g, *rows, bounds=bounds)
+        np.testing.assert_allclose(ours.lmo(g), theirs.x, atol=1e-9)
+    np.testing.assert_allclose(Polytope(A, b).lmo(g), [0, 1], atol=1e-12)  # x >= 0 by default
+
+
+def test_sparse_rows_are_the_same_set():
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((3, 5)) * (rng.random((3, 5)) < 0.5)
+    dense = Polytope(A, np.ones(3), bounds=(-1, 1))
+    for kind in (sparse.csr_array, sparse.coo_matrix, sparse.csc_array):
+        assert Polytope(kind(A), np.ones(3), bounds=(-1, 1)) == dense
+
+
+def test_gap_is_proven_by_the_dual_solution():
+    rng = np.random.default_rng(4)
+    for finite in (True, False):
+        A, b, E, e, bounds = random_polytope(rng, 6, 40, 1, finite)
+        polytope = Polytope(A, b, E, e, bounds)
+        for _ in range(5):
+            g, x = rng.standard_normal(6), polytope.start(6)
+            exact = g @ x - linprog(g, A, b, E, e, bounds, method="highs-ipm").fun
+            gap = polytope.gap(x, g)
+            assert gap >= exact - 1e-12
+            assert gap == pytest.approx(exact, abs=1e-7)
+            assert polytope.gap(x, 1e-250 * g) == pytest.approx(1e-250 * gap)
+        assert polytope.gap(x, np.zeros(6)) == 0
+
+
+def test_variables_without_room_stay_where_they_must():
+    polytope = Polytope([[1.0, 1, 1]], [2.0], bounds=[(0, 5), (1, 1), (0, 5)])
+    v = polytope.project(np.array([3.0, 9.0, 3.0]))
+    np.testing.assert_allclose(v, [0.5, 1, 0.5], atol=1e-12)
+
+
+def test_a_polytope_without_interior():
+    """x_1 + x_2 <= 1 and >= 1: the interior-point method has no interior."""
+    polytope = Polytope([[1.0, 1], [-1, -1]], [1.0, -1.0])
+    np.testing.assert_allclose(polytope.project(np.array([2.0, 0.5])), [1, 0], atol=1e-8)
+    np.testing.assert_allclose(polytope.project(np.array([0.5, 0.1])), [0.7, 0.3], atol=1e-8)
+
+
+def test_box_around_the_set_gives_the_diameter():
+    triangle = Polytope([[1.0, 1.0]], [1.0])
+    np.testing.assert_allclose(triangle.box, [[0, 1], [0, 1]], atol=1e-12)
+    assert triangle.diameter(2, np.inf) == pytest.approx(1)
+    assert triangle.diameter(2) >= 2**0.5 - 1e-12
+
+
+def test_violation_is_relative_to_the_distance_of_the_hyperplanes():
+    square = Polytope(bounds=[(-4, 4)] * 2)
+    assert square.violation(np.array([6.0, 0])) == pytest.approx(0.5)
+    tilted = Polytope([[3.0, 4.0]], [10.0], bounds=(-2, 2))
+    assert tilted.violation(np.array([2.0, 2.0])) == pytest.approx(4 / 5 / 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs A_ub, A_eq, or"),
+        ({"A_ub": [[1.0]]}, "given together"),
+        ({"A_ub": [[1.0, 1]], "b_ub": [1.0, 2]}, "an entry per row"),
+        ({"A_ub": [[1.0, np.nan]], "b_ub": [1.0]}, "A_ub must be finite"),
+        ({"A_ub": [1.0], "b_ub": [1.0]}, "two dimensions"),
+        ({"A_ub": [[1.0, 1]], "b_ub": [1.0], "A_eq": [[1.0]], "b_eq": [1.0]}, "have 2 columns"),
+        ({"bounds": [(0, 1), (2, 1)]}, "low <= high"),
+        ({"bounds": [(0, 1), (0, np.nan)]}, "low <= high"),
+        ({"A_ub": [[1.0, 1]], "b_ub": [1.0], "bounds": [(0, 1)] * 3}, "bounds must be a pair"),
+        ({"A_ub": [[1.0, 1]], "b_ub": [-1.0]}, "must not be empty"),
+        ({"A_ub": [[1.0, -1]], "b_ub": [1.0]}, "must be bounded"),
+        ({"A_ub": [[1.0, 1]], "b_ub": [1.0], "bounds": (None, 1)}, "must be bounded"),
+        ({"A_ub": [[1.0, 1], [-1, -1]], "b_ub": [1.0, 1], "bounds": (None, None)}, "be bounded"),
+        ({"A_eq": [[1.0, 1]], "b_eq": [1.0], "bounds": (None, None)}, "must be bounded"),
+    ],
+)  # fmt: skip
+def test_bad_descriptions_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Polytope(**arguments)
+
+
+def test_a_cross_polytope_without_bounds_is_bounded():
+    signs = np.array([[a, b] for a in (-1.0, 1) for b in (-1.0, 1)])
+    diamond = Polytope(signs, np.ones(4), bounds=(None, None))
+    np.testing.assert_allclose(diamond.lmo(np.array([3.0, 1])), [-1, 0], atol=1e-12)
+    np.testing.assert_allclose(diamond.project(np.array([3.0, 2.0])), [1, 0], atol=1e-10)
+
+
+def test_projection_onto_a_corner_where_a_constraint_hardly_binds():
+    """Multiplier and slack both vanish: a duality gap only tells the square of the error."""
+    corner = Polytope([[1.0, 1.0], [1.0, -1.0]], [1.0, 1.0], bounds=(-5, 5))
+    for x in ([3.0, 2.0], [2.0, 1.0], [1e6 + 1, 1e6]):
+        np.testing.assert_allclose(corner.project(np.array(x)), [1, 0], atol=1e-9)
+
+
+def test_the_length_of_rows_does_not_matter():
+    """The tolerances of HiGHS are absolute; rows and sets of any size must not notice."""
+    rng = np.random.default_rng(5)
+    A, b, E, e, bounds = random_polytope(rng, 4, 5, 1)
+    x, h = 3 * rng.standard_normal(4), 10 ** rng.uniform(-1, 1, 4)
+    plain = Polytope(A, b, E, e, bounds)
+    factors = 10.0 ** np.array([-9, 9, 0, -5, 5])
+    other = Polytope(factors[:, None] * A, factors * b, 1e-8 * E, 1e-8 * e, bounds)
+    np.testing.assert_allclose(other.lmo(x), plain.lmo(x), atol=1e-12)
+    np.testing.assert_allclose(other.project(x, h), plain.project(x, h), atol=1e-10)
+    assert other.violation(x) == pytest.approx(plain.violation(x))

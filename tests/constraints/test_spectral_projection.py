@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from adafw import NuclearBall, SpectralBall
+from adafw.constraints.nuclear_ball import _Shrinking
+from adafw.constraints.spectral_ball import _Clipping
+from adafw.constraints.spectral_projection import project, projection_derivative
+
+BALLS = pytest.mark.parametrize(
+    "ball", [_Shrinking(2.0), _Clipping(1.0)], ids=["nuclear", "spectral"]
+)
+
+
+def euclidean(z, ball):
+    u, s, vt = np.linalg.svd(z, full_matrices=False)
+    return (u * ball.shrink(s)[0]) @ vt
+
+
+@BALLS
+@pytest.mark.parametrize("shape", [(5, 5), (7, 4), (3, 1)])
+def test_derivative_of_the_euclidean_projection(ball, shape):
+    rng = np.random.default_rng(0)
+    for scale in (0.05, 1.0, 5.0):  # inside, across and outside the ball
+        z, d = scale * rng.standard_normal(shape), rng.standard_normal(shape)
+        apply, diagonal = projection_derivative(np.linalg.svd(z, full_matrices=False), ball)
+        step = 1e-6
+        slope = (euclidean(z + step * d, ball) - euclidean(z - step * d, ball)) / (2 * step)
+        np.testing.assert_allclose(apply(d), slope, atol=1e-6)
+        e = rng.standard_normal(shape)
+        assert np.vdot(apply(d), e) == pytest.approx(np.vdot(d, apply(e)))
+        assert 0 <= np.vdot(d, apply(d)) <= np.vdot(d, d) * (1 + 1e-12)
+        assert ((diagonal >= 0) & (diagonal <= 1)).all()
+
+
+@BALLS
+@pytest.mark.parametrize("orders", [0.5, 2, 4])
+@pytest.mark.parametrize("shape", [(4, 6), (25, 20)])
+def test_the_error_is_what_it_is_proven_to_be(ball, shape, orders):
+    """Against the same problem solved from another start: x moved along the normal at v."""
+    rng = np.random.default_rng([1, int(orders), *shape])
+    x, h = 3 * rng.standard_normal(shape), 10 ** rng.uniform(-orders, orders, shape)
+    v = project(x, h, ball, "test")
+    # Every point v + t (x - v), t > 0, has the projection v.
+    for t in (0.1, 3.0):
+        again = project(v + t * (x - v), h, ball, "test")
+        moved = np.sqrt(np.sum(h * (again - v) ** 2))
+        assert moved <= 1e-8 * np.sqrt(np.sum(h * v**2))
+
+
+def test_an_even_metric_is_the_euclidean_one():
+    rng = np.random.default_rng(2)
+    x = 3 * rng.standard_normal((5, 4))
+    for ball, inner in ((NuclearBall(2.0), _Shrinking(2.0)), (SpectralBall(1.0), _Clipping(1.0))):
+        np.testing.assert_array_equal(ball.project(x, np.full((5, 4), 7.0)), ball.project(x))
+        ours = project(x, np.full((5, 4), 7.0), inner, "test")
+        np.testing.assert_allclose(ours, ball.project(x), atol=1e-8)
+
+
+def test_the_metric_of_an_adaptive_method_on_few_observations():
+    """Most entries were never seen and have the metric's offset only."""
+    rng = np.random.default_rng(3)
+    shape = (30, 25)
+    seen = rng.random(shape) < 0.2
+    x = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 25)) + seen * rng.standard_normal(
+        shape
+    )
+    h = 1e-8 + seen * np.abs(rng.standard_normal(shape))
+    ball = NuclearBall(0.5 * np.linalg.norm(x, "nuc"))
+    v = ball.project(x, h)
+    assert ball.violation(v) <= 1e-13
+    g = h * (v - x)
+    assert ball.gap(v, g) <= 1e-8 * np.vdot(g, v - x) + 1e-13 * np.sum(h * v * v)
