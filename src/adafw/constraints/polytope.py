@@ -70,6 +70,8 @@ class Polytope(Constraint):
 
         The tolerances of HiGHS are absolute: it must not see how large the set is.
         """
+        from scipy import sparse
+
         parts: list[Any] = []
         for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)):
             lengths = _lengths(A)
