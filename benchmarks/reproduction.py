@@ -1,0 +1,124 @@
+"""The tables and figures of docs/reproduction.md, from the results of `adafw reproduce`.
+
+    adafw reproduce all --out results
+    python benchmarks/reproduction.py results     # takes over what is there
+    python benchmarks/reproduction.py             # writes the tables anew from what was taken over
+
+Of each experiment docs/reproduction/ keeps summary.json and the figure; the page's tables between
+<!-- NAME: begin --> and <!-- NAME: end --> are written from them, so that page and numbers agree.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"
+
+
+def take(results: Path) -> None:
+    """Copies summary and figure of every finished experiment below `results`."""
+    KEPT.mkdir(exist_ok=True)
+    for summary in sorted(results.glob("*/summary.json")):
+        table = json.loads(summary.read_text())
+        if table["quick"]:
+            raise SystemExit(f"{summary} is of a --quick run; the page shows full ones only.")
+        (KEPT / f"{summary.parent.name}.json").write_text(summary.read_text())
+        (KEPT / f"{summary.parent.name}.png").write_bytes(
+            (summary.parent / "figure.png").read_bytes()
+        )
+
+
+def render(page: str) -> str:
+    """The page with every marked part written anew."""
+
+    def part(match: re.Match[str]) -> str:
+        name = match[1]
+        table = json.loads((KEPT / f"{name}.json").read_text())
+        return f"<!-- {name}: begin -->\n{section(name, table)}\n<!-- {name}: end -->"
+
+    return re.sub(r"<!-- ([\w-]+): begin -->.*?<!-- \1: end -->", part, page, flags=re.DOTALL)
+
+
+def section(name: str, table: dict[str, Any]) -> str:
+    """Figure, what was run, claims with verdicts, final numbers."""
+    data = "; ".join(
+        dict.fromkeys(
+            about["label"] + (" (**stand-in**)" if about["is_stand_in"] else "")
+            for about in table["data"].values()
+        )
+    )
+    budget = ", ".join(f"{key} = {value}" for key, value in table["budget"].items())
+    environment = table["environment"]
+    blocks = [
+        f"![{table['title']}](reproduction/{name}.png)",
+        f"{data}. Each run {budget}; {len(table['seeds'])} seeds; {environment['processor']}, "
+        f"{environment['processes']} processes of one thread. "
+        f"All numbers: [{name}.json](reproduction/{name}.json).",
+        _claims(table),
+        _finals(table),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _claims(table: dict[str, Any]) -> str:
+    several = len(table["data"]) > 1
+    rows = [
+        [claim["problem"]] * several
+        + [claim["statement"], claim["source"], claim["evidence"], f"**{claim['verdict']}**"]
+        for claim in table["claims"]
+    ]
+    return _markdown(["problem"] * several + ["claim", "paper", "here", "verdict"], rows)
+
+
+def _finals(table: dict[str, Any]) -> str:
+    several = len(table["data"]) > 1
+    networks = "test_accuracy" in table["algorithms"][0]["final"]
+    columns = _EPOCH if networks else _ITERATE
+    rows = []
+    for line in table["algorithms"]:
+        final = line["final"]
+        shift = 0.0 if networks else table["lower_bound"][line["problem"]]
+        cells = [_cell(final[name], shift if name == "value" else 0.0) for name in columns]
+        rows.append([line["problem"]] * several + [line["algorithm"], *cells])
+    return _markdown(["problem"] * several + ["algorithm", *columns.values()], rows)
+
+
+_ITERATE = {
+    "gap": "gap",
+    "value": "objective - bound",
+    "cpu_seconds": "CPU s",
+    "epoch": "epochs",
+    "lmo_calls": "LMO calls",
+    "projections": "projections",
+    "nonzeros": "non-zeros",
+}
+_EPOCH = {
+    "train_loss": "train loss",
+    "train_accuracy": "train accuracy",
+    "test_loss": "test loss",
+    "test_accuracy": "test accuracy",
+    "cpu_seconds": "CPU s",
+}
+
+
+def _cell(q: dict[str, Any], shift: float) -> str:
+    if "mean" in q:
+        return f"{q['mean']:.4f} ± {q['deviation']:.4f}"
+    if q["median"] is None:
+        return "diverged"
+    value = q["median"] - shift
+    return f"{value:.2e}" if 0 < value < 1 else f"{value:.4g}" if value < 1e4 else f"{value:.0f}"
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        take(Path(sys.argv[1]))
+    PAGE.write_text(render(PAGE.read_text()))
