@@ -4,15 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint format bench versus clean help
+.PHONY: demo test test-slow lint format bench versus kernels clean help
 
 help:
 	@echo "make demo       the paper's first experiment, with a table and a figure"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take long"
 	@echo "make lint       ruff and mypy"
-	@echo "make bench      benchmarks: kernels, and the promised ratios"
-	@echo "make versus     the same problems solved by other packages"
+	@echo "make bench      all promised ratios and the peers: docs/benchmarks, table and figure"
+	@echo "make versus     the peers alone"
+	@echo "make kernels    times of single kernels"
 
 demo: $(VENV)/.core
 	$(BIN)/python examples/support_vector.py --out out/demo
@@ -32,10 +33,13 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/kernels --benchmark-only -q -p no:xdist
+bench: $(VENV)/.versus
 	$(BIN)/python benchmarks/targets.py
+	$(BIN)/python benchmarks/versus/run.py
 	$(BIN)/python benchmarks/report.py
+
+kernels: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/kernels --benchmark-only -q -p no:xdist
 
 versus: $(VENV)/.versus
 	$(BIN)/python benchmarks/versus/run.py

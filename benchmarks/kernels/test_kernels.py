@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import pytest
 from data import rcv1
-from targets import Side
+from timing import Side
 
 import adafw
 from adafw import fused, losses

@@ -47,6 +47,8 @@ def zeros(shape: Shape, dtype: Any = np.float64) -> Array:
 
 def floating(x: Any, name: str) -> Array:
     """x as an array of floats: a float dtype is kept, anything else becomes float64."""
+    if type(x) is np.ndarray and x.dtype.kind == "f":
+        return x  # by far the most frequent case, and asked in every inner step
     if is_tensor(x):
         return x.detach() if x.is_floating_point() else x.detach().double()
     try:
@@ -95,8 +97,7 @@ def first_largest(g: Array) -> Any:
     """The lowest flat index of a largest |g_i|; NaN and infinity are refused."""
     plain = not is_tensor(g) and g.dtype in (np.float32, np.float64) and g.flags.c_contiguous
     if not plain or g.size < LONG:
-        xp = namespace(g)
-        return xp.argmax(xp.abs(finite(g, "g")))
+        return abs(finite(g, "g")).argmax()
     from adafw.kernels import vectors
 
     flat = g.reshape(-1)

@@ -127,6 +127,21 @@ def test_ties_beyond_the_room_are_kept_together(tiny_list):
         np.testing.assert_array_equal(np.flatnonzero(s.x), [0])
 
 
+def test_a_large_support_does_not_crowd_the_candidates_out(tiny_list):
+    # All of the support is among the largest |g_j|: a list that had room for these alone would be
+    # made anew, by a pass over n, in every fourth iteration.
+    rng = np.random.default_rng(55)
+    A = sparse.random_array((200, 400), density=0.03, rng=rng, data_sampler=rng.standard_normal)
+    y = A @ (rng.standard_normal(400) * (rng.random(400) < 0.3))
+    f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
+    constraint, algo = adafw.L1Ball(300.0), algorithm(1, 20, 0.3)
+    got = after(lazy.run, f, constraint, algo, [1500])
+    assert np.count_nonzero(got.x) > 20
+    assert 0 < got.gradient["work"][2] < 40
+    expected = after(linear.run, f, constraint, algo, [1500])
+    assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
+
+
 def test_an_infinite_estimate_ends_the_run():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((20, 6)) * 1e200

@@ -3,6 +3,7 @@ import pytest
 from fused_problems import after, fresh, linear_model, same_bits, same_counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import adafw
 from adafw import fused, gradients, solver
@@ -128,6 +129,23 @@ def test_an_infinite_estimate_ends_the_run_as_it_does_the_generic_one(set_name, 
     assert fast.torn
     assert np.isfinite(fast.x).all()
     np.testing.assert_allclose(fast.x, generic.x, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e77), (np.float32, 1e10)])
+@pytest.mark.parametrize("set_name", ["l1", "linf"])
+@pytest.mark.parametrize("name", ["AdaCSFW", "AdaSVRF", "AdaGrad"])
+def test_an_accumulator_that_overflows_ends_the_run_on_every_path(set_name, name, dtype, scale):
+    # g itself is finite; its squares, or their sums, are not, and no step would move x any more.
+    rng = np.random.default_rng(0)
+    A = sparse.csr_array((rng.standard_normal((30, 20)) * scale).astype(dtype))
+    f = adafw.LinearModel(A, A @ np.ones(20, dtype), adafw.losses.Squared())
+    constraint, algo = SETS[set_name](2.0), algorithm(name, batch=3)
+    for path in ("generic", "fused", "lazy"):
+        if path == "lazy" and (set_name, name, dtype) != ("l1", "AdaCSFW", np.float64):
+            continue  # there is none, or its accumulators are float64 and hold the squares
+        r = adafw.minimize(f, constraint, algo, max_iterations=30, path=path)
+        assert r.status == "diverged"
+        assert np.isfinite(r.x).all()
 
 
 def test_an_estimate_of_zero_moves_nothing():

@@ -1,3 +1,4 @@
+import json
 import os
 import pty
 import shutil
@@ -5,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import adafw
+
+#: Numba's own: the kernels are then the plain Python they are written in.
+SWITCH = "NUMBA_DISABLE_JIT"
 
 DOT = """
 import numpy as np
@@ -17,6 +22,28 @@ A = sparse.csr_array(np.arange(12.0).reshape(4, 3))
 print(as_rows(A).dot(np.ones(3), np.array([1, 1, 3])).tolist())
 """
 ANSWER = "[12.0, 12.0, 30.0]\n"
+
+RUNS = """
+import json
+import numpy as np
+from scipy import sparse
+import adafw
+rng = np.random.default_rng(0)
+A = rng.standard_normal((30, 20)) * (rng.random((30, 20)) < 0.3)
+y = np.where(A.sum(axis=1) > 0, 1.0, -1.0)
+found = []
+for data in (sparse.csr_array(A), A):
+    f = adafw.LinearModel(data, y, adafw.losses.Logistic())
+    projected = adafw.AdaGrad(0.1, gradient=adafw.gradients.CSFW())
+    for algorithm in (adafw.CSFW(), adafw.AdaCSFW(1.0), adafw.AdaSVRF(1.0), projected):
+        for constraint in (adafw.L1Ball(3.0), adafw.LInfBall(0.5)):
+            for path in ("generic", "fused"):
+                r = adafw.minimize(f, constraint, algorithm, max_iterations=20, path=path)
+                found.append(r.x.tolist())
+f = adafw.LinearModel(sparse.csr_array(A), y, adafw.losses.Logistic())
+r = adafw.minimize(f, adafw.L1Ball(3.0), adafw.AdaCSFW(1.0), max_iterations=20, path="lazy")
+print(json.dumps([*found, r.x.tolist()]))
+"""
 
 
 def run(code, source=Path(adafw.__file__).parents[1], **changes):
@@ -30,6 +57,12 @@ def test_importing_the_library_imports_nothing_heavy():
     heavy = "{'numba', 'sklearn', 'torch', 'matplotlib', 'pandas'}"
     done = run(f"import sys, adafw; print(sorted({heavy} & set(sys.modules)))")
     assert done.stdout == "[]\n"
+
+
+def test_kernels_switched_off_change_nothing_but_time():
+    compiled, plain = (json.loads(run(RUNS, **off).stdout) for off in ({}, {SWITCH: "1"}))
+    assert len(compiled) == 33
+    np.testing.assert_allclose(plain, compiled, rtol=0, atol=1e-12)
 
 
 @pytest.fixture

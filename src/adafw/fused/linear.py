@@ -43,7 +43,7 @@ class _L1:
 
         self.kernels, self.radius = l1, constraint.radius
         self.support = np.flatnonzero(s.x != 0)
-        self.limits = float_bits(s.x.dtype)
+        self.limits = _limits(s.x.dtype, squares="sum_squares" in s.step)
         self.peaks = np.empty(-(-s.x.size // l1.BLOCK), self.limits[0].dtype)
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
@@ -67,6 +67,15 @@ class _L1:
             done, size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
         self.support = active[0][:size].copy()
         return int(done)
+
+
+def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
+    """`limits` of kernels/l1.py."""
+    magnitude, infinity = float_bits(dtype)
+    if not squares:
+        return magnitude, infinity
+    largest = np.sqrt(np.finfo(dtype).max)  # whose square is finite
+    return magnitude, np.nextafter(largest, np.array(np.inf, dtype)).view(magnitude.dtype)
 
 
 class _LInf:

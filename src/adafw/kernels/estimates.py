@@ -48,9 +48,9 @@ def estimate(
         for k in range(start, end):
             i = batch[k]
             if kind == CSFW:
-                fresh = changes[k - start] / memory.size
-                changes[k - start] = fresh - memory[i]
-                memory[i] = fresh
+                before = memory[i]
+                memory[i] = changes[k - start] / memory.size
+                changes[k - start] = memory[i] - before  # as stored: float32 rounds alpha
             else:
                 changes[k - start] = (changes[k - start] - memory[i]) / (last - first)
         add_rows(terms[0], batch, start, end, changes, g)

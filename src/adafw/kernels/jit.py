@@ -3,6 +3,9 @@
 Numba keeps compiled code beside the sources or, where they cannot be written, in the user's cache
 directory; NUMBA_CACHE_DIR names another one. It looks only at the file a kernel stands in: after
 a change to a function that kernels of other files call, delete the cache (`make clean`).
+
+NUMBA_DISABLE_JIT=1 switches compilation off: the kernels then run as the Python they are written
+in, with the same results and much slower.
 """
 
 import logging

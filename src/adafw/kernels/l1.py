@@ -6,6 +6,10 @@ on the active coordinates alone. These are kept in increasing order: sums over t
 order, whether a run was stopped in between or not, and the lowest index wins ties by itself.
 
 `active` is (index, g, h, x, y, q): the numbers of the active coordinates and their values.
+
+`limits` is (mask of the sign, bits of the least |g_j| that is refused): infinity, or what has an
+infinite square where squares are summed. A sum that overflows later is noticed as soon as its h_j
+is needed. Where h_j = infinity no step would move x_j, and the run would stall without a word.
 """
 
 import math
@@ -134,17 +138,17 @@ def adaptive_step(
 ) -> int:  # fmt: skip
     """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
     index, gs, hs, xs, ys, _ = active
-    magnitude, infinity = limits
+    magnitude, refused = limits
     finite = True
     for k in range(size):
         j = index[k]
         sum_squares[j] += g[j] * g[j]
         gs[k], hs[k] = g[j], offset + math.sqrt(sum_squares[j])
         xs[k] = ys[k] = x[j]
-        finite = finite and bits[j] & magnitude < infinity
+        finite = finite and bits[j] & magnitude < refused and hs[k] < np.inf
         g[j] = 0  # hidden from the sweep, which is about the other coordinates
     top = sweep(g, bits, magnitude, sum_squares, peaks)
-    if not finite or top >= infinity:
+    if not finite or top >= refused:
         return -1
     other = first_largest(bits, magnitude, peaks)
     for _ in range(inner_steps):
@@ -153,7 +157,10 @@ def adaptive_step(
         if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
             if g[other] == 0:
                 break  # grad Q = 0: no step moves y any more
-            where = insert(active, size, other, g[other], offset + math.sqrt(sum_squares[other]))
+            h = offset + math.sqrt(sum_squares[other])
+            if h == np.inf:
+                return -1
+            where = insert(active, size, other, g[other], h)
             size += 1
             hide(other, g, bits, magnitude, peaks)
             other = first_largest(bits, magnitude, peaks)
@@ -171,8 +178,8 @@ def frank_wolfe_step(
 ) -> int:  # fmt: skip
     """Template 1; returns the size of the support, -1 if g is not finite."""
     index = active[0]
-    magnitude, infinity = limits
-    if sweep(g, bits, magnitude, g[:0], peaks) >= infinity:
+    magnitude, refused = limits
+    if sweep(g, bits, magnitude, g[:0], peaks) >= refused:
         return -1
     j = first_largest(bits, magnitude, peaks)
     if g[j] == 0:
@@ -199,7 +206,8 @@ def gather(
     """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
 
     Off the support these are the ones with eta |g_j| > level, so that h is not needed to tell.
-    Fills `active` with (index, |u|, 1 / h, u); returns their number, and the level as rounded.
+    Fills `active` with (index, |u|, 1 / h, u); returns their number (-1 if an h is infinite), and
+    the level as rounded.
     """
     index, sizes, widths, us, _, _ = active
     cut = np.empty(1, g.dtype)
@@ -221,6 +229,8 @@ def gather(
     for k in range(count):
         j = index[k]
         h = offset + math.sqrt(sum_squares[j])
+        if h == np.inf:
+            return -1, level
         us[k] = x[j] - eta * g[j] / h
         sizes[k], widths[k] = abs(us[k]), 1.0 / h
     return count, eta * cut[0]
@@ -276,9 +286,8 @@ def projected_step(
     there gives a bound below it; if all else fails, the search starts from 0 and sees all of g.
     """
     index, _, _, us, ys, _ = active
-    magnitude, infinity = limits
-    top = sweep(g, bits, magnitude, sum_squares, peaks)
-    if top >= infinity:
+    magnitude, refused = limits
+    if sweep(g, bits, magnitude, sum_squares, peaks) >= refused:
         return -1, level
     support = index[:size].copy()
     start = CAUTION * level
@@ -286,6 +295,8 @@ def projected_step(
         count, start = gather(
             g, bits, magnitude, sum_squares, peaks, x, support, active, eta, offset, start
         )
+        if count < 0:
+            return -1, level
         total, width, left = excess(active, count, start)
         if total > radius or start == 0:
             break
@@ -311,8 +322,8 @@ def run(
 ) -> tuple[int, int]:  # fmt: skip
     """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
 
-    Returns the iterations done, fewer than asked for if g became infinite or NaN, and the size
-    of the support.
+    Returns the iterations done, fewer than asked for if g or h became infinite or NaN, and the
+    size of the support.
     """
     for t in range(ends.size - 1):
         estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)

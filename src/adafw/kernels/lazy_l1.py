@@ -26,6 +26,8 @@ X, G, SQUARES, STAMP = 0, 1, 2, 3
 LISTED = np.uint64(1)
 #: The least threshold: all features with g_j != 0 are candidates.
 ALL = 5e-324
+#: The least |g_j| with an infinite square: no accumulator takes it.
+LARGE = math.nextafter(math.sqrt(np.finfo(np.float64).max), math.inf)
 #: What was done, for tests and for those who tune `room`.
 STALE, THINNED, REBUILT = 0, 1, 2
 
@@ -40,24 +42,29 @@ def reaching(table: Any, candidates: Any, count: int, threshold: float) -> int:
 
 
 @jit
-def thin(table: Any, stamps: Any, candidates: Any, count: int, threshold: float, room: int) -> Any:
-    """Forgets candidates below the threshold, which is raised if more than `room` would be left.
+def thin(
+    table: Any, stamps: Any, candidates: Any, count: int, threshold: float, size: int, room: int
+) -> Any:
+    """Forgets candidates below the threshold, which is raised if too many would be left.
 
-    Then between half the room and all of it are left, more only if they are equal: those stay or
-    go together. Returns (count, threshold).
+    That is more than `room` beside the `size` active coordinates, which may all be among the
+    largest (at an optimum they are) and must not crowd out the others. Then at least half the
+    room and at most all of it is left to these, more only if they are equal: those stay or go
+    together. Returns (count, threshold).
     """
-    if reaching(table, candidates, count, threshold) > room:
+    least, most = size + room // 2, size + room
+    if reaching(table, candidates, count, threshold) > most:
         high = 0.0
         for k in range(count):
             high = max(high, abs(table[candidates[k], G]))
         for _ in range(60):  # bisection down to rounding error
             middle = (threshold + high) / 2
             left = reaching(table, candidates, count, middle)
-            if left < room // 2:
+            if left < least:
                 high = middle
             else:
                 threshold = middle
-            if room // 2 <= left <= room:
+            if least <= left <= most:
                 break
     kept = 0
     for k in range(count):
@@ -105,7 +112,7 @@ def rebuild(
             candidates[count] = j
             stamps[j, STAMP] |= LISTED
             count += 1
-    count, threshold = thin(table, stamps, candidates, count, threshold, room)
+    count, threshold = thin(table, stamps, candidates, count, threshold, size, room)
     if count <= capacity < candidates.size:
         candidates = longer(candidates, count, capacity)
     return candidates, count, threshold
@@ -126,11 +133,12 @@ def is_active(index: Any, size: int, j: int) -> bool:
 
 @jit
 def leaders(
-    table: Any, candidates: Any, count: int, active: Any, size: int, best: Any, found: Any
-) -> bool:
+    table: Any, candidates: Any, count: int, active: Any, size: int, refused: float,
+    best: Any, found: Any,
+) -> bool:  # fmt: skip
     """The candidates of largest |g_j| that are not active, in order, lowest index first if equal.
 
-    Fills best (values) and found (features; -1 beyond the last); whether all values are finite.
+    Fills best (values) and found (features; -1 beyond the last); whether all are below `refused`.
     """
     for k in range(best.size):
         best[k], found[k] = -1.0, -1
@@ -139,7 +147,7 @@ def leaders(
     for k in range(count):
         j = candidates[k]
         value = abs(table[j, G])
-        finite = finite and value < np.inf
+        finite = finite and value < refused
         if value < best[last] or (value == best[last] and j > found[last]):
             continue
         if is_active(active[0], size, j):
@@ -194,7 +202,7 @@ def metric(table: Any, stamps: Any, j: int, t: int, offset: float) -> float:
 @jit
 def refresh(
     terms: Any, batch: Any, first: int, last: int, t: int, alpha: Any, table: Any, stamps: Any,
-    candidates: Any, count: int, threshold: float, room: int, work: Any,
+    candidates: Any, count: int, threshold: float, size: int, room: int, work: Any,
 ) -> Any:  # fmt: skip
     """CSFW's estimate from the rows batch[first:last]; returns (candidates, count, threshold)."""
     rows, y, weights, loss = terms
@@ -205,15 +213,15 @@ def refresh(
         for p in range(starts[i], starts[i + ONE]):
             z += values[p] * table[columns[p], X]
         fresh = slope(loss, z, y[i])
-        fresh = (fresh * weights[i] if weights.size else fresh) / alpha.size
-        change = fresh - alpha[i]
-        alpha[i] = fresh
+        before = alpha[i]
+        alpha[i] = (fresh * weights[i] if weights.size else fresh) / alpha.size
+        change = alpha[i] - before  # as stored: float32 rounds alpha
         if change == 0:
             continue
         length = np.int64(starts[i + ONE] - starts[i])
         if count + length > candidates.size:
             work[THINNED] += 1
-            count, threshold = thin(table, stamps, candidates, count, threshold, room)
+            count, threshold = thin(table, stamps, candidates, count, threshold, size, room)
             if 2 * (count + length) > candidates.size:  # ties keep many: make room, not haste
                 candidates = longer(candidates, count, 4 * (count + length))
         count = touch(rows, i, change, t, table, stamps, candidates, count, threshold, work)
@@ -223,13 +231,16 @@ def refresh(
 @jit
 def activate(
     table: Any, stamps: Any, active: Any, size: int, step: int, t: int, offset: float
-) -> None:
-    """The values of the support of x, where an iteration starts from."""
+) -> bool:
+    """The values of the support of x, where an iteration starts from; whether h is finite."""
     index, gs, hs, xs, ys, _ = active
+    finite = True
     for k in range(size):
         j = index[k]
         gs[k], xs[k], ys[k] = table[j, G], table[j, X], table[j, X]
         hs[k] = metric(table, stamps, j, t, offset) if step == ADAPTIVE else 0.0
+        finite = finite and hs[k] < np.inf
+    return finite
 
 
 @jit
@@ -265,17 +276,19 @@ def run(
     """Iterations t, t + 1, .. with the batches that end at ends[1:]; x follows the table.
 
     Returns (iterations done, size of the support, candidates, their number, threshold); fewer
-    iterations than asked for if g became infinite or NaN.
+    iterations than asked for if g or h became infinite or NaN.
     """
     index, qs = active[0], active[5]
+    refused = LARGE if step == ADAPTIVE else np.inf
     best, found = np.empty(inner_steps), np.empty(inner_steps, np.int64)
     for i in range(ends.size - 1):
         candidates, count, threshold = refresh(
             terms, batches, ends[i], ends[i + 1], t + i, alpha, table, stamps,
-            candidates, count, threshold, room, work,
+            candidates, count, threshold, size, room, work,
         )  # fmt: skip
-        activate(table, stamps, active, size, step, t + i, offset)
-        finite = leaders(table, candidates, count, active, size, best, found)
+        finite = activate(table, stamps, active, size, step, t + i, offset)
+        if not leaders(table, candidates, count, active, size, refused, best, found):
+            finite = False
         eta = rates[i] if step == ADAPTIVE else np.inf
         nth = 0
         for _ in range(inner_steps):
@@ -286,11 +299,13 @@ def run(
                 candidates, count, threshold = rebuild(
                     table, stamps, candidates, count, active, size, room
                 )
-                finite = leaders(table, candidates, count, active, size, best, found) and finite
+                if not leaders(table, candidates, count, active, size, refused, best, found):
+                    finite = False
                 nth = 0
             other = found[nth]
             if best[nth] > top or (other >= 0 and best[nth] == top and other < index[where]):
                 h = metric(table, stamps, other, t + i, offset) if step == ADAPTIVE else 0.0
+                finite = finite and h < np.inf
                 where = insert(active, size, other, table[other, G], h)
                 size, nth = size + 1, nth + 1
             if not finite or where < 0 or qs[where] == 0:

@@ -64,7 +64,7 @@ def run(
 ) -> tuple[int, int]:  # fmt: skip
     """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
 
-    Returns the iterations done (fewer than asked for if g became infinite or NaN) and the
+    Returns the iterations done (fewer than asked for if g or h became infinite or NaN) and the
     projections made.
     """
     h, y, d = np.empty(g.size), np.empty(g.size), np.empty(g.size)
@@ -75,9 +75,13 @@ def run(
         if not finite:
             return t, projections
         if step != FRANK_WOLFE:
+            infinite = False
             for j in range(g.size):
                 sum_squares[j] += g[j] * g[j]
                 h[j] = offset + math.sqrt(sum_squares[j])
+                infinite |= h[j] == np.inf
+            if infinite:
+                return t, projections
         if step == ADAPTIVE:
             adaptive_step(g, h, x, y, d, radius, rates[t], caps[t], inner_steps)
         elif moves:
