@@ -171,7 +171,7 @@ class Recorder:
         # In float64 whatever dtype the run has: in float32 the gap would be rounding error near
         # the minimum, and no certificate.
         x = s.x.astype(np.float64, copy=False)
-        value, g = self.f.value(x), self.f.gradient(x)
+        value, g = self.f.value_and_gradient(x)
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
             gap = self.constraint.gap(x, g)

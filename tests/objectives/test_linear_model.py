@@ -22,6 +22,9 @@ def test_value_gradient_and_terms_agree(kind, weights, loss):
     assert f.value(X) == pytest.approx((w * loss.value(A @ X, SIGNS)).sum() / w.sum(), rel=1e-13)
     expected = (w * loss.slope(A @ X, SIGNS)) @ A / w.sum()
     assert np.allclose(f.gradient(X), expected, rtol=1e-12, atol=1e-14)
+    value, gradient = f.value_and_gradient(X)
+    assert value == f.value(X)
+    assert (gradient == f.gradient(X)).all()
     # The mean over all terms, in any order and with repeats, is made of the same terms.
     assert np.allclose(f.gradient(X, RNG.permutation(40)), f.gradient(X), atol=1e-14)
     batch = np.array([3, 3, 17])

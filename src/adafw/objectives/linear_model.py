@@ -67,6 +67,10 @@ class LinearModel(SeparableSum):
         slopes = self.slopes(x, batch)
         return self.rows.combine(slopes / len(slopes), batch)
 
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        z = self.rows.dot(x)
+        return self.value_at(z), self.rows.combine(self.slopes_at(z) / self.n_terms)
+
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         return self.slopes_at(self.rows.dot(x, batch), batch)
 
