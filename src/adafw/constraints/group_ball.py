@@ -60,7 +60,7 @@ class GroupBall(Constraint):
         best = xp.argmax(norms)
         length = xp.where(norms[best] > 0, norms[best], xp.ones_like(norms[best]))
         chosen = self.groups.index_like(g) == best
-        v = xp.where(chosen, unit * (-self.radius / length), xp.zeros_like(unit))
+        v = xp.where(chosen & (unit != 0), unit * (-self.radius / length), xp.zeros_like(unit))
         return arrays.cast(v, g)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:

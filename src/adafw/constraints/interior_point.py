@@ -94,6 +94,8 @@ class _Problem:
         self.lower, self.upper = lower, upper
         self.has = (np.isfinite(lower), np.isfinite(upper), rows.inequality)
         self.bounds = max(1, sum(int(mask.sum()) for mask in self.has))
+        ends = [np.abs(ends[np.isfinite(ends)]) for ends in (lower, upper, b)]
+        self.reach = max(float(end.max(initial=0.0)) for end in ends)
 
     def start(self) -> _Point:
         """Well inside the bounds, all products of distance and multiplier about equal."""
@@ -124,8 +126,10 @@ class _Problem:
         dual, primal = self.residuals(p)
         pull = self.h * (np.abs(p.v) + np.abs(self.x)) + p.z_low + p.z_high
         pull += self.absolute.combine(np.abs(p.y))
-        # A thousandth of the largest entry in every place, as rows may meet in the origin.
-        size = self.absolute.dot(np.abs(p.v) + 1e-3 * np.abs(p.v).max()) + np.abs(self.b)
+        # A thousandth of the largest entry in every place, as rows may meet in the origin, and a
+        # millionth of the bounds, as all of v may tend to it.
+        least = max(1e-3 * float(np.abs(p.v).max()), 1e-6 * self.reach)
+        size = self.absolute.dot(np.abs(p.v) + least) + np.abs(self.b)
         distance = float(self.h @ (p.v - self.x) ** 2) + 1e-11 * float(self.h @ p.v**2)
         return max(
             p.complementarity() / (distance + 1e-300),

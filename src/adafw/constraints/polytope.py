@@ -48,7 +48,7 @@ class Polytope(Constraint):
             object.__setattr__(self, f"A_{side}", A)
             object.__setattr__(self, f"b_{side}", b)
         object.__setattr__(self, "bounds", _bounds(self.bounds, n))
-        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x * self.scale)
+        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x * self.scale + 0.0)
         if not np.isfinite(self.bounds).all():
             _check_bounded(*self._unit[::2], *self.bounds.T)
 
@@ -161,10 +161,11 @@ class Polytope(Constraint):
         A = np.vstack([A_eq.toarray(), A_ub.toarray()])
         b = np.concatenate([b_eq, b_ub]) - A[:, ~free] @ v[~free]
         inequality = np.arange(len(b)) >= len(b_eq)
+        binds = A[:, free].any(axis=1)  # a row of zeros holds or not, whatever v is
         if free.any():
             v[free] = interior_point.project(
                 v[free], weights[free], low[free], high[free],
-                dense_rows(A[:, free], inequality), b, "Polytope",
+                dense_rows(A[np.ix_(binds, free)], inequality[binds]), b[binds], "Polytope",
             )  # fmt: skip
         return arrays.like(np.clip(v * self.scale, *self.bounds.T), x)
 
