@@ -335,6 +335,17 @@ def test_no_two_points_are_further_apart_than_the_diameter(case, p):
     assert diameter <= 5 * max(apart)  # and it is no guess
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in plain if case.set.shape is not None], ids=lambda case: case.name
+)
+def test_start_and_diameter_refuse_a_shape_that_is_not_the_sets(case):
+    for shape in ((case.shape[0] + 1,), (2, 2, 2)):
+        with pytest.raises(ValueError, match="holds"):
+            case.set.start(shape)
+        with pytest.raises(ValueError, match="holds"):
+            case.set.diameter(shape)
+
+
 @ball_like
 def test_diameter_refuses_an_order_below_one(case):
     with pytest.raises(ValueError, match="p must be a number"):

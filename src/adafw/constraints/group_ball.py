@@ -9,7 +9,14 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import Constant, finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.constraints.projections import group_sums
 from adafw.typing import Array, Shape
 
@@ -64,9 +71,11 @@ class GroupBall(Constraint):
         return arrays.cast(v, g)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
+        check_sizes(shape, self.shape, "GroupBall")
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        check_sizes(shape, self.shape, "GroupBall")
         largest = int(np.bincount(self.groups.value.astype(np.int64).ravel()).max())
         return 2 * self.radius * float(largest ** max(0.0, 1 / check_order(p) - 1 / 2))
 

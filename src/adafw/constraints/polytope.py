@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.constraints.linear_rows import dense_rows
 from adafw.describe import digest
 from adafw.typing import Array, Plain, Shape
@@ -40,6 +47,7 @@ class Polytope(Constraint):
     bounds: Any = (0, None)
     _first: Any = field(default=None, init=False)
     projection = "metric"
+    exact_diameter = False
 
     def __post_init__(self) -> None:
         n = _dimension(self.A_ub, self.A_eq, self.bounds)
@@ -135,6 +143,7 @@ class Polytope(Constraint):
 
         The diameter itself is the maximum of a convex function, which is NP-hard to find.
         """
+        check_sizes(shape, self.shape, "Polytope")
         return float(np.linalg.norm(self.box[:, 1] - self.box[:, 0], check_order(p)))
 
     def violation(self, x: Array) -> float:
