@@ -199,3 +199,16 @@ def test_projection_onto_the_origin():
         for h in (np.ones(n), 10.0 ** -np.arange(0, 4 * n, 4)):
             v = orthant.project(np.full(n, 315.0), h)
             np.testing.assert_allclose(v, np.zeros(n), atol=1e-15)
+
+
+def test_projection_of_points_with_zeros():
+    """An entry that is 0 in x and v and that no bound or row pulls: 0 relative to 0."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        A, inside = rng.standard_normal((3, 4)), rng.uniform(-1, 1, 4)
+        polytope = Polytope(A, A @ inside + rng.random(3), bounds=(-2, 2))
+        for x in (np.array([0.0, 0, 0, 5]), np.array([-4.0, 0, 2, 0]), np.array([0.0, 7, 0, 0])):
+            v = polytope.project(x)
+            pull = v - x
+            assert polytope.violation(v) <= 1e-14
+            assert pull @ (v - polytope.lmo(pull)) <= 1e-9
