@@ -162,8 +162,8 @@ def draw(rows: list[dict[str, Any]]) -> None:
     names = [name for name, _, _ in SETS][::-1]
     figure, ax = pyplot.subplots(figsize=(6.4, 4.6), layout="constrained")
     for key, colour, shift, text in (
-        ("euclidean / lmo", "tab:blue", 0.17, "Euclidean"),
-        ("metric / lmo", "tab:red", -0.17, "in a metric"),
+        ("euclidean / lmo", "tab:blue", 0.17, "Euclidean projection"),
+        ("metric / lmo", "tab:red", -0.17, "projection in a metric"),
     ):
         for size in range(3):
             picked = [row for row in rows if shapes_of(row["set"])[size] == row["shape"]]
@@ -175,10 +175,11 @@ def draw(rows: list[dict[str, Any]]) -> None:
             )  # fmt: skip
     ax.axvline(1, color="0.6", linewidth=0.8)
     ax.set(xscale="log", yticks=range(len(names)), yticklabels=names)
-    ax.set_xlabel("time of a projection / time of a linear minimisation")
+    ax.set_xlabel("time of a projection / time of a linear minimisation; larger dot, larger size")
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
-    ax.legend(title="projection", loc="lower right")
+    # Above the axes: inside them it would hide the dearest projections.
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -99,3 +99,11 @@ def test_labels_only_name_the_groups():
 def test_refuses_labels_that_are_none(groups):
     with pytest.raises(ValueError, match="groups must"):
         GroupBall(1.0, groups)
+
+
+def test_a_point_on_the_sphere_with_a_dead_group_stays():
+    """Outside by rounding only: the multiplier is 0, and a group without norm would be 0 / 0."""
+    ball, h = GroupBall(1.0, [0, 0, 1, 1]), np.array([1.0, 2, 1, 3])
+    x = np.array([-0.9684443606919009, 0.24922985423912564, 0, 0])
+    assert ball.violation(x) > 0
+    np.testing.assert_allclose(ball.project(x, h), x, rtol=1e-15)

@@ -178,3 +178,37 @@ def test_the_length_of_rows_does_not_matter():
     np.testing.assert_allclose(other.lmo(x), plain.lmo(x), atol=1e-12)
     np.testing.assert_allclose(other.project(x, h), plain.project(x, h), atol=1e-10)
     assert other.violation(x) == pytest.approx(plain.violation(x))
+
+
+def test_a_row_of_zeros_changes_nothing():
+    """It has no direction, and a slack that cannot move away from 0."""
+    square = Polytope([[1.0, 1.0]], [1.0], bounds=(-1, 1))
+    padded = Polytope([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]], [0.0, 1.0, 2.0], bounds=(-1, 1))
+    fixed = Polytope([[1.0, 1.0, 0], [0, 0, 1]], [1.0, 2], bounds=[(-1, 1), (-1, 1), (2, 2)])
+    for x, h in (([3.0, 2.0], [1.0, 1e-8]), ([-7.0, 9.0], [1.0, 3.0]), ([0.6, 0.6], [1e-8, 1.0])):
+        expected = square.project(np.array(x), np.array(h))
+        np.testing.assert_allclose(padded.project(np.array(x), np.array(h)), expected, atol=1e-12)
+        v = fixed.project(np.array([*x, 5.0]), np.array([*h, 1.0]))
+        np.testing.assert_allclose(v, [*expected, 2.0], atol=1e-12)
+
+
+def test_projection_onto_the_origin():
+    """All of v tends to 0, and no error is small relative to v."""
+    for n in (1, 2, 3):
+        orthant = Polytope(np.eye(n), np.zeros(n), bounds=(-2, 2))
+        for h in (np.ones(n), 10.0 ** -np.arange(0, 4 * n, 4)):
+            v = orthant.project(np.full(n, 315.0), h)
+            np.testing.assert_allclose(v, np.zeros(n), atol=1e-15)
+
+
+def test_projection_of_points_with_zeros():
+    """An entry that is 0 in x and v and that no bound or row pulls: 0 relative to 0."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        A, inside = rng.standard_normal((3, 4)), rng.uniform(-1, 1, 4)
+        polytope = Polytope(A, A @ inside + rng.random(3), bounds=(-2, 2))
+        for x in (np.array([0.0, 0, 0, 5]), np.array([-4.0, 0, 2, 0]), np.array([0.0, 7, 0, 0])):
+            v = polytope.project(x)
+            pull = v - x
+            assert polytope.violation(v) <= 1e-14
+            assert pull @ (v - polytope.lmo(pull)) <= 1e-9

@@ -294,3 +294,19 @@ def test_a_rule_of_the_users_own():
     r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(step_size=Half()), max_iterations=3)
     np.testing.assert_array_equal(r.x, [0.875, 0.0])
     assert r.state.step["calls"] == 3
+
+
+@pytest.mark.parametrize("decrease", [0.5, 0.9])
+def test_backtracking_starts_from_what_the_last_descent_suggests(decrease):
+    """<g, d>^2 / (2 descent ||d||^2), clipped to [decrease M, M]; 100 is far above L = 1 here."""
+    f = adafw.LinearModel(np.eye(2), np.zeros(2), adafw.losses.Squared())
+    x, d = np.array([1.0, -1.0]), np.array([-1.5, 0.5])
+    g = f.gradient(x)
+    slope, square, M = float(g @ d), float(d @ d), 100.0
+    for suggested in (1.0, 0.6 * M, 0.95 * M, 1e6):
+        descent = slope**2 / (2 * suggested * square)
+        state = {"M": M, "value": f.value(x) + descent}
+        gamma, after = adafw.steps.Backtracking(decrease=decrease)(f, x, g, d, 1, state)
+        expected = min(max(suggested, decrease * M), M)
+        assert after["M"] == pytest.approx(expected, rel=1e-9)
+        assert gamma == pytest.approx(-slope / (expected * square), rel=1e-9)

@@ -235,3 +235,15 @@ USER_SET = adafw.UserSet(adafw.L1Ball(1.0).lmo, lambda shape, dtype: np.zeros(sh
 def test_refuses_what_it_cannot_know(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_the_diameter_of_a_polytope_is_not_called_exact():
+    """It is that of the box around it, an upper bound."""
+    f = adafw.LinearModel(np.eye(2), np.zeros(2), losses.Squared())
+    triangle = adafw.Polytope([[1.0, 2.0]], [1.0])
+    assert theory.constants(f, triangle).diameter > 5**0.5 / 2 - 1e-9
+    assert "diameter" not in theory.constants(f, triangle).exact
+    pair = adafw.Product([(adafw.Box(0, 1), 1), (adafw.Polytope(bounds=[(0, 1)]), 1)])
+    assert "diameter" not in theory.data_constants(f, pair).exact
+    boxes = adafw.Product([(adafw.Box(0, 1), 1), (adafw.Simplex(1), 1)])
+    assert "diameter" in theory.data_constants(f, boxes).exact

@@ -18,6 +18,8 @@ class Constraint(ABC):
 
     #: "metric" if `project` takes a metric h, "euclidean" if not, None if there is no projection.
     projection: ClassVar[str | None] = None
+    #: Whether `diameter` is exact for p = 2, and not just an upper bound.
+    exact_diameter: ClassVar[bool] = True
 
     @abstractmethod
     def lmo(self, g: Array) -> Array:
@@ -85,8 +87,14 @@ def excess(amount: Any, scale: float) -> float:
 
 def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
     """Refuses a point whose shape is not the set's own."""
-    if shape is not None and tuple(x.shape) != shape:
-        raise ValueError(f"this {name} holds points of shape {shape}, got {tuple(x.shape)}.")
+    check_sizes(tuple(x.shape), shape, name)
+
+
+def check_sizes(sizes: Shape, shape: tuple[int, ...] | None, name: str) -> None:
+    """Refuses the shape of a point, if it is not the set's own."""
+    sizes = arrays.as_shape(sizes)
+    if shape is not None and sizes != shape:
+        raise ValueError(f"this {name} holds points of shape {shape}, got {sizes}.")
 
 
 def check_order(p: float) -> float:

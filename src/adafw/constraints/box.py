@@ -7,7 +7,14 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.typing import Array, Shape
 
 
@@ -55,15 +62,14 @@ class Box(Constraint):
         g = finite(g, "g")
         check_shape(g, self.shape, "Box")
         xp, lower, upper = namespace(g), self.lower.like(g), self.upper.like(g)
-        middle = lower + (upper - lower) / 2
+        middle = lower / 2 + upper / 2  # their difference may be out of range
         return xp.where(g > 0, lower, xp.where(g < 0, upper, middle))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return self.project(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
-        if self.shape not in (None, arrays.as_shape(shape)):
-            raise ValueError(f"this Box holds points of shape {self.shape}, got {shape}.")
+        check_sizes(shape, self.shape, "Box")
         width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
         return float(np.linalg.norm(width.ravel(), check_order(p)))
 

@@ -9,7 +9,14 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import Constant, finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.constraints.projections import group_sums
 from adafw.typing import Array, Shape
 
@@ -60,13 +67,15 @@ class GroupBall(Constraint):
         best = xp.argmax(norms)
         length = xp.where(norms[best] > 0, norms[best], xp.ones_like(norms[best]))
         chosen = self.groups.index_like(g) == best
-        v = xp.where(chosen, unit * (-self.radius / length), xp.zeros_like(unit))
+        v = xp.where(chosen & (unit != 0), unit * (-self.radius / length), xp.zeros_like(unit))
         return arrays.cast(v, g)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
+        check_sizes(shape, self.shape, "GroupBall")
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        check_sizes(shape, self.shape, "GroupBall")
         largest = int(np.bincount(self.groups.value.astype(np.int64).ravel()).max())
         return 2 * self.radius * float(largest ** max(0.0, 1 / check_order(p) - 1 / 2))
 

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.typing import Array, Shape
 
 
@@ -59,6 +66,7 @@ class Hull(Constraint):
     def diameter(self, shape: Shape, p: float = 2) -> float:
         from scipy.spatial.distance import cdist
 
+        check_sizes(shape, self.shape, "Hull")
         rows = self.vertices.value.reshape(len(self.vertices.value), -1)
         kind: dict[str, Any] = {"metric": "minkowski", "p": check_order(p)}
         if np.isinf(p):

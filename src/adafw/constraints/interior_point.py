@@ -94,6 +94,8 @@ class _Problem:
         self.lower, self.upper = lower, upper
         self.has = (np.isfinite(lower), np.isfinite(upper), rows.inequality)
         self.bounds = max(1, sum(int(mask.sum()) for mask in self.has))
+        ends = [np.abs(ends[np.isfinite(ends)]) for ends in (lower, upper, b)]
+        self.reach = max(float(end.max(initial=0.0)) for end in ends)
 
     def start(self) -> _Point:
         """Well inside the bounds, all products of distance and multiplier about equal."""
@@ -122,10 +124,13 @@ class _Problem:
     def error(self, p: _Point) -> float:
         """The largest violation of a condition of optimality, each relative to its terms."""
         dual, primal = self.residuals(p)
-        pull = self.h * (np.abs(p.v) + np.abs(self.x)) + p.z_low + p.z_high
+        # A thousandth of the largest entry in every place, as rows may meet in the origin, and a
+        # millionth of the bounds, as all of v may tend to it: else an entry that is 0 in v and x,
+        # and that nothing pulls, would be 0 relative to 0.
+        least = max(1e-3 * float(np.abs(p.v).max()), 1e-6 * self.reach)
+        pull = self.h * (np.abs(p.v) + np.abs(self.x) + 1e-3 * least) + p.z_low + p.z_high
         pull += self.absolute.combine(np.abs(p.y))
-        # A thousandth of the largest entry in every place, as rows may meet in the origin.
-        size = self.absolute.dot(np.abs(p.v) + 1e-3 * np.abs(p.v).max()) + np.abs(self.b)
+        size = self.absolute.dot(np.abs(p.v) + least) + np.abs(self.b)
         distance = float(self.h @ (p.v - self.x) ** 2) + 1e-11 * float(self.h @ p.v**2)
         return max(
             p.complementarity() / (distance + 1e-300),

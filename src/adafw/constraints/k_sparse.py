@@ -31,7 +31,7 @@ class KSparse(Constraint):
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")
         xp = namespace(g)
-        v = -self.radius * xp.sign(g)
+        v = self.radius * xp.sign(-g)  # not -radius * 0, which is -0
         size = xp.abs(g).reshape(-1)
         if self.k >= len(size):
             return v

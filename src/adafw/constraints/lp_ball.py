@@ -48,7 +48,7 @@ class LpBall(Constraint):
         a = xp.abs(g) / xp.where(largest > 0, largest, xp.ones_like(largest))
         v = a ** (1 / (self.p - 1))
         length = xp.sum(a * v) ** (1 / self.p)
-        return -xp.sign(g) * (v * (self.radius / xp.where(length > 0, length, 1)))
+        return xp.sign(-g) * (v * (self.radius / xp.where(length > 0, length, 1)))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
-from adafw.constraints.base import Constraint, check_order, check_shape, excess, metric_like
+from adafw.constraints.base import (
+    Constraint,
+    check_order,
+    check_shape,
+    check_sizes,
+    excess,
+    metric_like,
+)
 from adafw.constraints.linear_rows import dense_rows
 from adafw.describe import digest
 from adafw.typing import Array, Plain, Shape
@@ -40,6 +47,7 @@ class Polytope(Constraint):
     bounds: Any = (0, None)
     _first: Any = field(default=None, init=False)
     projection = "metric"
+    exact_diameter = False
 
     def __post_init__(self) -> None:
         n = _dimension(self.A_ub, self.A_eq, self.bounds)
@@ -48,7 +56,7 @@ class Polytope(Constraint):
             object.__setattr__(self, f"A_{side}", A)
             object.__setattr__(self, f"b_{side}", b)
         object.__setattr__(self, "bounds", _bounds(self.bounds, n))
-        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x * self.scale)
+        object.__setattr__(self, "_first", self._solve(np.zeros(n)).x * self.scale + 0.0)
         if not np.isfinite(self.bounds).all():
             _check_bounded(*self._unit[::2], *self.bounds.T)
 
@@ -135,6 +143,7 @@ class Polytope(Constraint):
 
         The diameter itself is the maximum of a convex function, which is NP-hard to find.
         """
+        check_sizes(shape, self.shape, "Polytope")
         return float(np.linalg.norm(self.box[:, 1] - self.box[:, 0], check_order(p)))
 
     def violation(self, x: Array) -> float:
@@ -161,10 +170,11 @@ class Polytope(Constraint):
         A = np.vstack([A_eq.toarray(), A_ub.toarray()])
         b = np.concatenate([b_eq, b_ub]) - A[:, ~free] @ v[~free]
         inequality = np.arange(len(b)) >= len(b_eq)
+        binds = A[:, free].any(axis=1)  # a row of zeros holds or not, whatever v is
         if free.any():
             v[free] = interior_point.project(
                 v[free], weights[free], low[free], high[free],
-                dense_rows(A[:, free], inequality), b, "Polytope",
+                dense_rows(A[np.ix_(binds, free)], inequality[binds]), b[binds], "Polytope",
             )  # fmt: skip
         return arrays.like(np.clip(v * self.scale, *self.bounds.T), x)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import finite, namespace
-from adafw.constraints.base import Constraint, check_order, check_shape, metric_like
+from adafw.constraints.base import Constraint, check_order, check_shape, check_sizes, metric_like
 from adafw.typing import Array, Plain, Shape
 
 
@@ -32,6 +32,8 @@ class Product(Constraint):
         kinds = {constraint.projection for constraint, _ in blocks}
         known = None if None in kinds else "euclidean" if "euclidean" in kinds else "metric"
         object.__setattr__(self, "projection", known)
+        exact = all(constraint.exact_diameter for constraint, _ in blocks)
+        object.__setattr__(self, "exact_diameter", exact)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,6 +67,7 @@ class Product(Constraint):
         return self._joined([constraint.start(size, dtype) for constraint, size in self.blocks])
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        check_sizes(shape, self.shape, "Product")
         widths = [constraint.diameter(size, p) for constraint, size in self.blocks]
         return float(np.linalg.norm(widths, check_order(p)))
 

@@ -164,7 +164,8 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
         l, rho = l + step, rho - step * fall
         rho = xp.where(rho > 0, rho, zero)
     rho = rho[labels]
-    v = xp.where(rho > 0, hz * rho / (h * rho + l), xp.zeros_like(hz))
+    # A dead group has rho = 0, and with l = 0 (x outside by rounding only) it would divide by 0.
+    v = hz * rho / xp.where(rho > 0, h * rho + l, 1)
     length = float(xp.sum(xp.sqrt(group_sums(v * v, labels, count))))
     return cast(v * (radius / length), x)
 

@@ -63,8 +63,9 @@ class UnitSimplex(Constraint):
         g = finite(g, "g")
         xp = namespace(g)
         i = xp.argmin(g)
-        gain = xp.take(g, i) < 0
-        return arrays.basis(g, i, self.radius * gain)
+        least = xp.take(g, i)
+        # A number of g's dtype: radius * (least < 0) would have torch's default one, float32.
+        return arrays.basis(g, i, self.radius * xp.sign(xp.clip(-least, 0, None)))
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return arrays.zeros(shape, dtype)

@@ -104,7 +104,7 @@ def constants(
         exact.append("gradient_bound")
     if diameter is None:
         diameter = _diameter(f, constraint)
-        exact.append("diameter")
+        exact += ["diameter"] * constraint.exact_diameter
     return Constants(smoothness, gradient_bound, diameter, tuple(exact))
 
 
@@ -129,7 +129,7 @@ def data_constants(
         curvature = _curvature(s, "curvature")
     if diameter is None:
         diameter = _diameter(f, constraint)
-        exact.append("diameter")
+        exact += ["diameter"] * constraint.exact_diameter
     norm, norm_exact = s.rows.spectral_norm()
     low, high = prediction_range(s, constraint)
     width, width_exact = _data_diameter_1(s, constraint, high - low)
