@@ -79,3 +79,13 @@ def test_refuses_what_is_not_square():
     for shape in ((2, 3), (4,), (2, 2, 2)):
         with pytest.raises(ValueError, match="square matrices"):
             Birkhoff().lmo(np.ones(shape))
+
+
+def test_metrics_that_hardly_feel_some_entries():
+    """The offset of an adaptive metric makes such: distances alone do not tell the right face."""
+    rng, ball = np.random.default_rng(0), Birkhoff()
+    for _ in range(100):
+        x, h = np.round(rng.standard_normal((3, 3))), rng.choice([1e-8, 1.0], (3, 3))
+        p = ball.project(x, h)
+        g = h * (p - x)
+        assert np.vdot(g, p - ball.lmo(g)) <= 1e-13 * np.vdot(g, p - x) + 1e-15

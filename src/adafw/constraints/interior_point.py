@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from adafw.constraints.linear_rows import Rows, Vector
+from adafw.constraints.linear_rows import Mask, Rows, Vector
 
 
 @dataclass
@@ -193,21 +193,44 @@ class _Problem:
         """The nearest point of the face that v seems to lie on, if it is in the set and no worse.
 
         Where a constraint neither binds nor is slack, a gap tells only the square of the error.
-        The face has no such doubt: with or without that constraint it contains the solution.
+        The face has no such doubt: with or without that constraint it contains the solution. A
+        constraint that would hold the point back, told by the sign of its multiplier, is taken
+        for slack after all: where h is tiny, distances cannot tell.
         """
         at_low, at_high = p.low * self.h < p.z_low, p.high * self.h < p.z_high
         w = np.where(at_low | at_high, 0.0, 1 / np.maximum(self.h, 1e-300))
-        active = ~self.rows.inequality | (p.slack < p.z_slack * self.absolute.dot(w))
-        face = self.rows.face(active)
-        newton = face.newton(w, np.zeros(len(face.inequality)))
-        nearest = np.where(at_low, self.lower, np.where(at_high, self.upper, self.x))
-        for _ in range(3):
-            off = face.dot(nearest) - self.b[active]
-            nearest = nearest + newton(np.zeros_like(v), np.zeros_like(off), off)[0]
+        tight = self.rows.inequality & (p.slack < p.z_slack * self.absolute.dot(w))
+        for _ in range(5):
+            nearest, y = self._nearest_on(at_low, at_high, tight)
+            pull = self.h * (nearest - self.x) + self.rows.combine(y)
+            rounding = self.h * (np.abs(nearest) + np.abs(self.x))
+            rounding = 1e-14 * (rounding + self.absolute.combine(np.abs(y)))
+            held_low, held_high = at_low & (pull < -rounding), at_high & (pull > rounding)
+            held = tight & (y < -1e-14 * float(np.abs(y).max(initial=0.0)))
+            if not (held_low.any() or held_high.any() or held.any()):
+                break
+            at_low, at_high, tight = at_low & ~held_low, at_high & ~held_high, tight & ~held
+        else:
+            return v
         nearest = np.clip(nearest, self.lower, self.upper)
         outside, before = self.outside(nearest), self.outside(v)
         closer = self.h @ (nearest - self.x) ** 2 <= self.h @ (v - self.x) ** 2 * (1 + 1e-15)
         return nearest if closer and outside <= max(1e-15, 2 * before) else v
+
+    def _nearest_on(self, at_low: Mask, at_high: Mask, tight: Mask) -> tuple[Vector, Vector]:
+        """The point nearest to x where these constraints are equalities, and the rows' y."""
+        w = np.where(at_low | at_high, 0.0, 1 / np.maximum(self.h, 1e-300))
+        active = ~self.rows.inequality | tight
+        face = self.rows.face(active)
+        newton = face.newton(w, np.zeros(len(face.inequality)))
+        nearest = np.where(at_low, self.lower, np.where(at_high, self.upper, self.x))
+        y = np.zeros(len(self.b))
+        for _ in range(3):
+            off = face.dot(nearest) - self.b[active]
+            dv, _, dy = newton(np.zeros_like(nearest), np.zeros_like(off), off)
+            nearest = nearest + dv
+            y[active] += dy
+        return nearest, y
 
     def outside(self, v: Vector) -> float:
         """How far a v within its bounds violates the rows, each relative to its terms."""
