@@ -181,7 +181,7 @@ def scratch(like: Tensor, count: int) -> list[Tensor]:
     kept: dict[Any, list[Tensor]] = _memory.__dict__
     rooms = kept.get(like.dtype)
     if rooms is None or rooms[0].numel() < like.numel():
-        rooms = [torch.empty(like.numel(), dtype=like.dtype) for _ in range(4)]
+        rooms = [torch.empty(like.numel(), dtype=like.dtype, device="cpu") for _ in range(4)]
         kept[like.dtype] = rooms
     return [room[: like.numel()].view(like.shape) for room in rooms[:count]]
 
