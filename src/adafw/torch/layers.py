@@ -159,7 +159,7 @@ def _unwrapped(model: Any) -> nn.Module:
         return _unwrapped(getattr(model, _COMPILED))
     if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
         return _unwrapped(model.module)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
