@@ -53,7 +53,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def check_lr(self, group: dict[str, Any]) -> float:
         """The learning rate, checked before each step since schedulers change it."""
-        return checks.real(float(group["lr"]), "lr", 0)
+        return rate_of(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group, checked; the caller's dict is left as it is."""
@@ -94,7 +94,8 @@ class ConstrainedOptimizer(Optimizer):
     @torch.no_grad()
     def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
         """Checks everything, then moves; so an error leaves parameters and state as they were."""
-        work: list[Work] = []
+        whole: list[Work] = []
+        parts: list[Work] = []
         for group in self.param_groups:
             options, buffers = {**group, "lr": self.check_lr(group)}, self.buffers_of(group)
             for i, p in enumerate(group["params"]):
@@ -105,15 +106,16 @@ class ConstrainedOptimizer(Optimizer):
                 if len(self.state[p]) <= len(buffers):  # "step" is there too
                     self._prepare(p, group, i, g)
                 if options["lr"] > 0:
-                    work.append((p, g, options))
-        for p, g, options in work:
-            if not sharded.is_sharded(p):
-                self._move(p, g, options)
-        self._move_parts([item for item in work if sharded.is_sharded(item[0])])
+                    (parts if sharded.is_sharded(p) else whole).append((p, g, options))
+        for p, g, options in whole:
+            self._move(p, g, options)
+        self._move_parts(parts)
 
     def _move(self, p: Tensor, g: Tensor, options: dict[str, Any]) -> None:
-        state, dtype = self.state[p], state_dtype(p)
-        x, g = p.to(dtype), g.to(dtype)
+        state, x = self.state[p], p
+        if p.dtype in _LOW or g.dtype is not p.dtype:
+            dtype = state_dtype(p)
+            x, g = p.to(dtype), g.to(dtype)
         update = fast_update(self.kernel, x, g, options) or self.update
         update(x, g, state, options)
         if x is not p:
@@ -205,10 +207,17 @@ class ConstrainedOptimizer(Optimizer):
             )
 
 
+_LOW = (torch.float16, torch.bfloat16)
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
     "them by another objective than the one whose gap is measured; choose a smaller radius."
 )
+
+
+def rate_of(group: dict[str, Any]) -> float:
+    """lr, finite and >= 0; asked for at every step, hence a quick answer where all is well."""
+    lr = float(group["lr"])
+    return lr if 0.0 <= lr < math.inf else checks.real(lr, "lr", 0)
 
 
 def state_dtype(p: Tensor) -> torch.dtype:
@@ -226,7 +235,7 @@ def fast_update(
         and type(options["constraint"]) is LInfBall
         and options.get("rescale") is None
         and type(x) in (Tensor, Parameter)
-        and x.device.type == "cpu"
+        and x.is_cpu
         and x.is_contiguous()
         and g.is_contiguous()
     )
@@ -250,7 +259,7 @@ def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
             f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
             "step moves every entry; construct the layer with sparse=False."
         )
-    if g.device.type != "cpu" or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+    if not g.is_cpu or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
         return
     if not all_finite(g):  # the sum of finite numbers may overflow
         raise ValueError(

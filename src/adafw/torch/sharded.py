@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from adafw.constraints import (
     Box,
@@ -33,6 +34,8 @@ ENTRYWISE = (LInfBall, Box)
 
 def is_sharded(x: Tensor) -> bool:
     """Whether x is a DTensor; if that module was never imported, nothing is."""
+    if type(x) in (Tensor, Parameter):  # the common case, asked for at every step
+        return False
     module = sys.modules.get("torch.distributed.tensor")
     kind = getattr(module, "DTensor", None)
     return kind is not None and isinstance(x, kind)
