@@ -5,7 +5,11 @@ A small convolutional network with a set for every layer
 A network for 8x8 digits is trained three times with the same batches: with AdamW, with AdamSFW in
 linf balls for all layers, and with AdamSFW under per-layer rules: the convolutions' spectral norms
 stay below 1.5, and the hidden layer is held in an l1 ball, which leaves it few weights.
+
+    python plot_constrained_cnn.py [epochs]
 """
+
+import sys
 
 import torch
 from sklearn.datasets import load_digits
@@ -18,6 +22,7 @@ from adafw.torch.measures import evaluate
 from adafw.torch.training import train
 
 torch.set_num_threads(1)
+epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 images, labels = load_digits(return_X_y=True)
 x = torch.tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
 y = torch.tensor(labels)
@@ -64,6 +69,7 @@ def by_layer(model):
 # Training, and what came of it: accuracy, the spectral norms of the convolutions, how many weights
 # of the hidden layer matter, and the exact Frank-Wolfe gap, which only constrained problems have.
 
+results = {}
 for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": by_layer}.items():
     model = network()
     optimizer, groups = make(model)
@@ -75,13 +81,14 @@ for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": b
                 assert group["constraint"] is None or group["constraint"].contains(flat)
 
     batches = TensorBatches(*train_set, batch_size=50, seed=1)
-    train(model, optimizer, loss_fn, batches, epochs=15, after_epoch=inside)
+    train(model, optimizer, loss_fn, batches, epochs, after_epoch=inside)
     right = lambda out, target: out.argmax(1) == target  # noqa: E731
     _, accuracy = evaluate(model, loss_fn, [test_set], right)
     kernels = [model[i].weight.detach().flatten(1) for i in (0, 2)]
     spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in kernels]
     hidden = model[6].weight.detach().abs()
     matter = float((hidden > 1e-2 * hidden.max()).float().mean())
+    results[name] = accuracy, spectral, matter
     line = f"{name:18} test accuracy {accuracy:.3f}, spectral norms {spectral[0]:.2f} and "
     line += f"{spectral[1]:.2f}, hidden weights above 1 % of the largest {matter:.0%}"
     if groups:

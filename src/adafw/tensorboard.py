@@ -8,6 +8,17 @@ from typing import Any
 from adafw.recorder import Record
 
 
+def writer_class() -> Any:
+    """What writes the files; says what to install where it is missing."""
+    try:
+        from tensorboard.summary import Writer
+    except ImportError:
+        raise ImportError(
+            "logging to TensorBoard needs the package tensorboard; install adafw[tensorboard]."
+        ) from None
+    return Writer
+
+
 class TensorBoard:
     """Writes numbers as scalars to a folder that `tensorboard --logdir` shows.
 
@@ -21,13 +32,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
-            from tensorboard.summary import Writer
-        except ImportError:
-            raise ImportError(
-                "logging to TensorBoard needs the package tensorboard; install adafw[tensorboard]."
-            ) from None
-        self._writer = Writer(os.fspath(folder))
+        self._writer = writer_class()(os.fspath(folder))
 
     def __call__(self, state: Any, record: Record) -> None:
         """Logs a record of `minimize`."""

@@ -43,14 +43,17 @@ class Tuning:
         return self.best.learning_rate
 
     def __str__(self) -> str:
+        has_gaps = not all(math.isnan(t.gap) for t in self.trials)  # networks are judged without
         head = f"{'eta':>9} {'i':>4} {'value':>14} {'gap':>11}  status"
-        rows = [
-            f"{power_of_ten(t.exponent):>9} {t.exponent:>4} {t.value:>14.8g} {t.gap:>11.4e}  "
-            f"{t.status}{'  <- best by ' + self.measure if t is self.best else ''}"
-            for t in sorted(self.trials, key=lambda t: t.exponent)
-        ]
-        end = [] if self.settled else ["stopped at the limit on trials; the best is at an end"]
-        return "\n".join([head, *rows, *end])
+        lines = [head if has_gaps else head.replace(f" {'gap':>11}", "")]
+        for t in sorted(self.trials, key=lambda t: t.exponent):
+            gap = f" {t.gap:>11.4e}" if has_gaps else ""
+            mark = f"  <- best by {self.measure}" if t is self.best else ""
+            eta = power_of_ten(t.exponent)
+            lines.append(f"{eta:>9} {t.exponent:>4} {t.value:>14.8g}{gap}  {t.status}{mark}")
+        if not self.settled:
+            lines.append("stopped at the limit on trials; the best is at an end")
+        return "\n".join(lines)
 
     __repr__ = __str__
 

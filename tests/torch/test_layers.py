@@ -154,3 +154,41 @@ def test_make_feasible_without_a_projection_stops_at_the_border():
     AdaSFW([group], lr=0.1)
     with pytest.raises(TypeError, match="params must be a list, got generator"):
         make_feasible([{"params": (q for q in [p]), "constraint": user}])
+
+
+def test_every_kind_of_normalisation_is_left_free():
+    model = nn.ModuleList(
+        [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.InstanceNorm2d(4, affine=True),
+         nn.GroupNorm(2, 4), nn.LayerNorm(4), nn.RMSNorm(4)]
+    )  # fmt: skip
+    (group,) = constrain(model, adafw.LInfBall, radius=1.0, show=False)
+    assert group["constraint"] is None
+    assert len(group["params"]) == len(list(model.parameters()))
+
+
+def test_names_and_rules_are_those_of_the_plain_model_when_it_is_compiled():
+    model = small_cnn()
+    model[4] = torch.compile(model[4], backend="eager")
+    for wrapped in (model, torch.compile(model, backend="eager")):
+        groups = constrain(
+            wrapped, adafw.LInfBall, radius=1.0, rules={"4.bias": adafw.L2Ball(2.0)}, show=False
+        )
+        sets = sets_of(groups)
+        assert set(sets) == {name for name, _ in small_cnn().named_parameters()}
+        assert sets["4.bias"] == adafw.L2Ball(2.0)
+
+
+def test_rules_that_decide_nothing_are_told(capsys):
+    rules = {"*.bias": None, "haed.*": None, "6.bias": adafw.L2Ball(1.0)}
+    constrain(small_cnn(), adafw.LInfBall, radius=1.0, rules=rules)
+    told = capsys.readouterr().out.splitlines()[-2:]
+    assert told == [
+        "the rule 'haed.*' decides on no parameter",
+        "the rule '6.bias' decides on no parameter",
+    ]
+
+
+def test_make_feasible_says_that_weights_without_data_cannot_be_moved():
+    groups = constrain(nn.Linear(2, 2, device="meta"), adafw.L2Ball, radius=1.0, show=False)
+    with pytest.raises(ValueError, match="'weight' must have data, got the device meta"):
+        make_feasible(groups)

@@ -4,6 +4,7 @@ use them."""
 import copy
 import io
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -13,7 +14,18 @@ from torch.func import functional_call, grad
 
 import adafw
 from adafw import metrics, steps
-from adafw.torch import SFW, AdaGrad, AdamSFW, AdaSFW, AMSGrad, constrain, make_feasible
+from adafw.torch import (
+    SFW,
+    AdaGrad,
+    AdamSFW,
+    AdaSFW,
+    AMSGrad,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    constrain,
+    make_feasible,
+    updates,
+)
 
 SETS = {
     "linf": adafw.LInfBall(0.3),
@@ -326,6 +338,42 @@ def test_a_checkpoint_with_other_sets_is_refused():
     assert other.param_groups[0]["constraint"] == adafw.LInfBall(0.4)
 
 
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        (lambda p: AdamSFW(p, lr=0.1), "max_squares, mean_squares, momentum"),
+        (lambda p: SFW(p, lr=0.1), "inner_steps, max_step, momentum, offset"),
+        (lambda p: torch.optim.SGD(p, lr=0.1), "constraint, inner_steps, max_step, offset"),
+    ],
+    ids=["AdamSFW", "SFW", "SGD"],
+)
+def test_a_checkpoint_of_another_optimizer_is_refused(other, differs):
+    model = network()
+    saved = other(list(model.parameters()))
+    train(model, saved, batches(1))
+    ours = AdaSFW(list(model.parameters()), lr=0.1)
+    with pytest.raises(ValueError, match=f"was not made by AdaSFW: .* differs in {differs}"):
+        ours.load_state_dict(saved.state_dict())
+    assert not ours.state
+
+
+@pytest.mark.parametrize("fused", [None, False])
+def test_momentum_may_be_turned_on_later(fused):
+    """As schedulers that cycle it do; it then begins at the gradient."""
+    p = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+    group = [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = SFW(group, lr=0.5, momentum=0.0, fused=fused)
+    for g, momentum, x in (([1.0, 1.0], 0.0, [-0.5, -0.5]), ([3.0, -1.0], 0.9, [-0.75, 0.25]),
+                           ([-9.0, 2.0], 0.9, [-0.875, 0.625])):  # fmt: skip
+        optimizer.param_groups[0]["momentum"] = momentum
+        p.grad = torch.tensor(g, dtype=torch.float64)
+        optimizer.step()
+        assert p.tolist() == x
+    torch.testing.assert_close(
+        optimizer.state[p]["momentum"], torch.tensor([1.8, -0.7], dtype=torch.float64)
+    )
+
+
 def test_a_group_added_later_is_trained_and_checked():
     model = network()
     optimizer = AdamSFW(model[0].parameters(), lr=0.01)
@@ -424,13 +472,19 @@ def test_lightning_style_step_with_hooks():
     assert optimizer.param_groups[0]["betas"][0] != 0.9  # the schedule moves the momentum too
 
 
-def test_optimizers_can_be_copied():
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))]
+)
+def test_copies_go_on_as_the_original_does(kind, duplicate):
     model = network()
-    optimizer = AdaSFW(groups_of(model, SETS["linf"]), lr=0.1)
-    train(model, optimizer, batches(1))
-    assert copy.deepcopy(optimizer).state_dict()["param_groups"][0]["constraint"] == (
-        SETS["linf"].describe()
-    )
+    optimizer = OPTIMIZERS[kind](groups_of(model, SETS["l2"]))
+    train(model, optimizer, batches(3))
+    other, again = duplicate((model, optimizer))
+    train(model, optimizer, batches(3))
+    assert not torch.equal(weights(model), weights(other))
+    train(other, again, batches(3))
+    assert torch.equal(weights(model), weights(other))
 
 
 def test_in_place_changes_are_seen_by_autograd():
@@ -443,6 +497,40 @@ def test_in_place_changes_are_seen_by_autograd():
     optimizer.step()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize(
+    "constraint", [*SETS.values(), PowerNuclearBall(2.0), NewtonSchulzBall(2.0)], ids=repr
+)
+def test_a_default_device_that_is_not_the_parameter_s_does_not_matter(constraint, fused):
+    """With torch.set_default_device, tensors made inside the step must still follow the weights."""
+    ends = []
+    for device in ("cpu", "meta"):
+        updates._memory.__dict__.clear()
+        p = nn.Parameter(constraint.start((3, 4), torch.float32))
+        g = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+        with torch.device(device):
+            for kind in (SFW, AdaSFW, AdamSFW):
+                optimizer = kind([{"params": [p], "constraint": constraint}], lr=0.1, fused=fused)
+                p.grad = g
+                optimizer.step()
+        ends.append(p.detach())
+    assert torch.equal(*ends)
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "grad_dtype"), reason="torch before 2.10")
+@pytest.mark.parametrize("name", ["linf", "l1"])
+def test_gradients_of_lower_precision_than_the_weights_are_taken(name):
+    g = torch.tensor([1.0, -2.0, 0.5])
+    ends = []
+    for dtype in (torch.float32, torch.bfloat16):
+        p = nn.Parameter(torch.zeros(3))
+        p.grad_dtype = None
+        p.grad = g.to(dtype)
+        AdamSFW([{"params": [p], "constraint": SETS[name]}], lr=0.1).step()
+        ends.append(p.detach())
+    assert torch.equal(*ends)
 
 
 # --- the bugs of other implementations ----------------------------------------------------------

@@ -20,10 +20,14 @@ import click
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes of one thread each. [default: cores]"
 )
+@click.option(
+    "--tensorboard", type=click.Path(file_okay=False, path_type=Path),
+    help="Also log every run to this folder, for tensorboard --logdir.",
+)  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on from what an earlier call has left.")
 def command(
     experiment: str, quick: bool, full: bool, out: Path, seeds: str | None, jobs: int | None,
-    fresh: bool,
+    tensorboard: Path | None, fresh: bool,
 ) -> None:  # fmt: skip
     """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
 
@@ -45,6 +49,7 @@ def command(
                     workers=jobs,
                     fresh=fresh,
                     bar=bar,
+                    tensorboard=tensorboard,
                 )
         except KeyboardInterrupt:
             click.echo("Stopped; the same command goes on from here.", err=True)

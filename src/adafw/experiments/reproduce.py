@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adafw import checks
-from adafw.experiments import figures, report, results, runner
+from adafw.experiments import boards, figures, report, results, runner
 from adafw.experiments.claims import judge
 from adafw.experiments.results import Outcome
 from adafw.experiments.spec import check_seeds, load_spec
 from adafw.files import discard_partial, write_text
+from adafw.tensorboard import writer_class
 
 
 class Bar(Protocol):
@@ -47,6 +48,7 @@ def reproduce(
     workers: int | None = None,
     fresh: bool = False,
     bar: Bar | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
 ) -> Outcome:
     """Runs an experiment and writes out/<name>/: trace.csv, summary.json, figure.*, report.html.
 
@@ -58,10 +60,13 @@ def reproduce(
     seeds : instead of the file's.
     workers : processes of one thread each; None means one per core.
     fresh : forget what earlier, unfinished or finished, calls have left; otherwise it is used.
+    tensorboard : a folder to log every run to, for `tensorboard --logdir`.
 
     Call it under `if __name__ == "__main__":`, since it starts processes.
     """
     spec = load_spec(experiment, quick, full)
+    if tensorboard is not None:
+        writer_class()  # better missed now than after the runs
     if seeds is not None:
         spec = replace(spec, seeds=check_seeds(seeds))
     workers = os.cpu_count() or 1 if workers is None else checks.integer(workers, "workers", 1)
@@ -82,6 +87,8 @@ def reproduce(
     about = {name: json.loads(runner.about_file(path).read_text()) for name, path in parts.items()}
     outcome = results.collect(spec, about, jobs, workers)
     write(outcome, folder)
+    if tensorboard is not None:
+        boards.log_runs(outcome, Path(tensorboard))
     for path in parts.values():  # large, and of no use once every run is done
         shutil.rmtree(path, ignore_errors=True)
     return outcome

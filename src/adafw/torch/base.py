@@ -1,7 +1,7 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -53,7 +53,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def check_lr(self, group: dict[str, Any]) -> float:
         """The learning rate, checked before each step since schedulers change it."""
-        return checks.real(float(group["lr"]), "lr", 0)
+        return rate_of(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group, checked; the caller's dict is left as it is."""
@@ -78,8 +78,7 @@ class ConstrainedOptimizer(Optimizer):
         for i, p in enumerate(group["params"]):
             if not p.is_floating_point():
                 raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
-            if constraint is not None:
-                sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
+            sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
             if p.requires_grad:
                 check_start(p, group, i)
 
@@ -95,27 +94,28 @@ class ConstrainedOptimizer(Optimizer):
     @torch.no_grad()
     def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
         """Checks everything, then moves; so an error leaves parameters and state as they were."""
-        work: list[Work] = []
+        whole: list[Work] = []
+        parts: list[Work] = []
         for group in self.param_groups:
-            options = {**group, "lr": self.check_lr(group)}
+            options, buffers = {**group, "lr": self.check_lr(group)}, self.buffers_of(group)
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
                     continue
                 check_gradient(g, group, i)
-                if not self.state[p]:
-                    self._prepare(p, group, i)
+                if len(self.state[p]) <= len(buffers):  # "step" is there too
+                    self._prepare(p, group, i, g)
                 if options["lr"] > 0:
-                    work.append((p, g, options))
-        for p, g, options in work:
-            if not sharded.is_sharded(p):
-                self._move(p, g, options)
-        self._move_parts([item for item in work if sharded.is_sharded(item[0])])
+                    (parts if sharded.is_sharded(p) else whole).append((p, g, options))
+        for p, g, options in whole:
+            self._move(p, g, options)
+        self._move_parts(parts)
 
     def _move(self, p: Tensor, g: Tensor, options: dict[str, Any]) -> None:
         state, x = self.state[p], p
-        if p.dtype in _LOW:
-            x, g = p.float(), g.float()
+        if p.dtype in _LOW or g.dtype is not p.dtype:
+            dtype = state_dtype(p)
+            x, g = p.to(dtype), g.to(dtype)
         update = fast_update(self.kernel, x, g, options) or self.update
         update(x, g, state, options)
         if x is not p:
@@ -127,7 +127,7 @@ class ConstrainedOptimizer(Optimizer):
         jobs, rounded = [], []
         for p, g, options in work:
             part, dtype = sharded.local(p), state_dtype(p)
-            x, g = part.to(dtype), sharded.local(g).to(dtype)
+            x, g = part.to(dtype), sharded.local(sharded.aligned(g, p)).to(dtype)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
             m, h = self.update.metric(g, state, options)
             shard = sharded.Shard.of(p)
@@ -145,18 +145,22 @@ class ConstrainedOptimizer(Optimizer):
             if x is not part:
                 part.copy_(x)
 
-    def _prepare(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+    def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.
 
-        Even at lr = 0, on which torch's distributed checkpoints rely.
+        Even at lr = 0, on which torch's distributed checkpoints rely. A tensor that is needed only
+        later, as a momentum that was 0, begins at the gradient.
         """
         check_start(p, group, i)
         state = self.state[p]
-        state["step"] = 0
         for name in self.buffers_of(group):
-            state[name] = torch.zeros_like(p, dtype=state_dtype(p))
+            if name not in state:
+                state[name] = torch.zeros_like(p, dtype=state_dtype(p))
+                if "step" in state and g is not None:
+                    state[name].copy_(g)
+        state.setdefault("step", 0)
 
-    def buffers_of(self, group: dict[str, Any]) -> Iterable[str]:
+    def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
         """The state tensors that a parameter of this group needs."""
         return self.buffers
 
@@ -170,11 +174,12 @@ class ConstrainedOptimizer(Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over the state and options; the sets stay those of this optimizer.
 
-        A checkpoint made with other sets is refused. State is copied and keeps its precision,
-        where torch's own would round it to the dtype of the parameter.
+        A checkpoint made with other sets or by another optimizer is refused. State is copied and
+        keeps its precision, where torch's own would round it to the dtype of the parameter.
         """
         sets = [group["constraint"] for group in self.param_groups]
         for i, (saved, live) in enumerate(zip(state_dict["param_groups"], sets, strict=False)):
+            self._check_saved(i, saved, state_dict["state"])
             if saved.get("constraint") != _described(live):
                 raise ValueError(
                     f"parameter group {i} is held to {live!r}, but the checkpoint was made with "
@@ -190,12 +195,29 @@ class ConstrainedOptimizer(Optimizer):
                 if isinstance(value, Tensor):
                     self.state[p][key] = _loaded(value, p)
 
+    def _check_saved(self, i: int, group: dict[str, Any], states: dict[Any, Any]) -> None:
+        """Refuses a saved group that lacks an option, or has state, of another optimizer."""
+        wrong = self.defaults.keys() - group.keys()
+        for key in group["params"]:
+            wrong |= states.get(key, {}).keys() - {"step", "begun", *self.buffers}
+        if wrong:
+            raise ValueError(
+                f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
+                f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made it."
+            )
+
 
 _LOW = (torch.float16, torch.bfloat16)
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
     "them by another objective than the one whose gap is measured; choose a smaller radius."
 )
+
+
+def rate_of(group: dict[str, Any]) -> float:
+    """lr, finite and >= 0; asked for at every step, hence a quick answer where all is well."""
+    lr = float(group["lr"])
+    return lr if 0.0 <= lr < math.inf else checks.real(lr, "lr", 0)
 
 
 def state_dtype(p: Tensor) -> torch.dtype:
@@ -213,7 +235,7 @@ def fast_update(
         and type(options["constraint"]) is LInfBall
         and options.get("rescale") is None
         and type(x) in (Tensor, Parameter)
-        and x.device.type == "cpu"
+        and x.is_cpu
         and x.is_contiguous()
         and g.is_contiguous()
     )
@@ -237,7 +259,7 @@ def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
             f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
             "step moves every entry; construct the layer with sparse=False."
         )
-    if g.device.type != "cpu" or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+    if not g.is_cpu or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
         return
     if not all_finite(g):  # the sum of finite numbers may overflow
         raise ValueError(

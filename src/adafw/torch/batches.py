@@ -36,7 +36,9 @@ class TensorBatches:
             yield tuple(t[rows] for t in self.tensors)
 
     def _rows(self, n: int) -> Iterator[Tensor]:
-        order = torch.arange(n) if self.rng is None else torch.randperm(n, generator=self.rng)
+        order = torch.arange(n, device="cpu")
+        if self.rng is not None:
+            order = torch.randperm(n, generator=self.rng, device="cpu")
         yield from torch.split(order, self.batch_size)
 
 

@@ -72,6 +72,8 @@ def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
             if constraint is None or p.numel() == 0:
                 continue
             sharded.refuse(p, "make_feasible", name_of(group, i))
+            if p.device.type == "meta":
+                raise ValueError(f"{name_of(group, i)} must have data, got the device meta.")
             if not contains(constraint, p):
                 p.copy_(_nearest(constraint, p))
                 moved.append(_names(group)[i] if _names(group) else name_of(group, i))

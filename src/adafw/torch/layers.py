@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 
 from adafw import checks
 from adafw.constraints import Constraint
@@ -17,8 +17,9 @@ from adafw.torch.matrices import matrix_shape
 Family = Callable[[float], Constraint]
 Groups = list[dict[str, Any]]
 
+_COMPILED = "_orig_mod"  # where a compiled module holds the plain one
 #: Layers whose few parameters scale and shift activations: no set unless asked for.
-_NORM_LAYERS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.LocalResponseNorm)
+_NORM_LAYERS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,17 @@ def constrain(
     radius : instead of `diameter`, one radius for all.
     rules : exceptions, the first that fits counts. Keys: a layer class or a pattern of names such
         as "head.*" or "*.bias". Values: None (no set), a set, a family, or a `Rule`.
-    show : print a table of what got which set.
+    show : print a table of what got which set, and which rules decided on nothing.
 
     Normalisation layers and scalars (tensors without dimensions) get None unless a rule names them.
     """
     default = Rule(set, diameter, radius)
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
     by_set: dict[Constraint | None, dict[str, Any]] = {}
-    lines = []
+    lines, used = [], []
     for name, p, layer in _named(model):
-        rule = _rule_for(name, p, layer, exceptions, default)
+        key, rule = _rule_for(name, p, layer, exceptions, default)
+        used.append(key)
         chosen = rule(p, name) if isinstance(rule, Rule) else rule
         group = by_set.setdefault(chosen, {"params": [], "names": [], "constraint": chosen})
         group["params"].append(p)
@@ -114,6 +116,9 @@ def constrain(
         raise ValueError(f"model must have parameters, got {type(model).__name__} without any.")
     if show:
         print(table(lines))
+        for key in exceptions:
+            if key not in used:
+                print(f"the rule {key!r} decides on no parameter")
     return list(by_set.values())
 
 
@@ -137,13 +142,24 @@ def _short(constraint: Constraint) -> str:
 
 
 def _named(model: nn.Module) -> Iterator[tuple[str, Tensor, nn.Module]]:
-    """Every parameter once, with the layer that owns it; tied weights go to their first owner."""
+    """Every parameter once, with the layer that owns it; tied weights go to their first owner.
+
+    Named as in the plain model, whatever wraps it: torch.compile, DDP or both.
+    """
     seen = set()
-    for prefix, layer in model.named_modules():
+    for prefix, layer in _unwrapped(model).named_modules():
         for name, p in layer.named_parameters(prefix=prefix, recurse=False):
             if p not in seen:
                 seen.add(p)
-                yield name, p, layer
+                yield name.replace(_COMPILED + ".", ""), p, layer
+
+
+def _unwrapped(model: Any) -> nn.Module:
+    if hasattr(model, _COMPILED):
+        return _unwrapped(getattr(model, _COMPILED))
+    if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
+        return _unwrapped(model.module)
+    return model
 
 
 def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
@@ -158,9 +174,10 @@ def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
 
 def _rule_for(
     name: str, p: Tensor, layer: nn.Module, exceptions: Mapping[Any, Any], default: Rule
-) -> Rule | Constraint | None:
+) -> tuple[Any, Rule | Constraint | None]:
+    """The key that decides, None where none does, and what it stands for."""
     for key, rule in exceptions.items():
         fits = fnmatchcase(name, key) if isinstance(key, str) else isinstance(layer, key)
         if fits:
-            return rule
-    return None if isinstance(layer, _NORM_LAYERS) or p.dim() == 0 else default
+            return key, rule
+    return None, None if isinstance(layer, _NORM_LAYERS) or p.dim() == 0 else default

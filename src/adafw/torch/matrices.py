@@ -198,4 +198,5 @@ def _positive(length: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _starts(n: int) -> Tensor:
-    return torch.randn(n, 4, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    rng = torch.Generator().manual_seed(n)
+    return torch.randn(n, 4, generator=rng, dtype=torch.float64, device="cpu")

@@ -5,7 +5,7 @@ from typing import Any
 from adafw import checks
 from adafw.metrics.amsgrad import check_betas
 from adafw.torch import sharded, updates
-from adafw.torch.base import ConstrainedOptimizer
+from adafw.torch.base import ConstrainedOptimizer, rate_of
 from adafw.torch.updates import Update
 
 _RESCALE = (None, "gradient", "diameter")
@@ -195,7 +195,7 @@ def check_rescale(group: dict[str, Any]) -> None:
 
 def step_size_of(group: dict[str, Any]) -> float:
     """lr of a Template 1 step, at most 1 where it is the step size itself."""
-    lr = checks.real(float(group["lr"]), "lr", 0)
+    lr = rate_of(group)
     if lr > 1 and group["rescale"] is None and group["constraint"] is not None:
         raise ValueError(
             f"lr must be a number >= 0 and <= 1, as it is the step size, got {lr:g}; with "

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from adafw.constraints import (
     Box,
@@ -33,6 +34,8 @@ ENTRYWISE = (LInfBall, Box)
 
 def is_sharded(x: Tensor) -> bool:
     """Whether x is a DTensor; if that module was never imported, nothing is."""
+    if type(x) in (Tensor, Parameter):  # the common case, asked for at every step
+        return False
     module = sys.modules.get("torch.distributed.tensor")
     kind = getattr(module, "DTensor", None)
     return kind is not None and isinstance(x, kind)
@@ -49,9 +52,17 @@ def refuse(x: Tensor, what: str, name: str) -> None:
         raise TypeError(f"{what} works on whole tensors, but {name} is sharded; call it before.")
 
 
-def check_set(p: Tensor, constraint: Constraint, name: str, exact: tuple[type, ...]) -> None:
-    """Refuses a set that is not in `exact` on a sharded parameter."""
-    if is_sharded(p) and type(constraint) not in exact:
+def aligned(g: Any, p: Any) -> Any:
+    """A gradient cut as its parameter is; sums that are still to be made are made."""
+    return g if g.placements == p.placements else g.redistribute(p.device_mesh, p.placements)
+
+
+def check_set(p: Tensor, constraint: Constraint | None, name: str, exact: tuple[type, ...]) -> None:
+    """Refuses a sharded parameter that is cut in an unknown way or whose set is not in `exact`."""
+    if not is_sharded(p):
+        return
+    Shard.of(p)
+    if constraint is not None and type(constraint) not in exact:
         known = ", ".join(kind.__name__ for kind in exact)
         raise TypeError(
             f"{constraint!r} needs the whole tensor, but {name} is sharded; sharded parameters "

@@ -117,12 +117,18 @@ def adaptive(
     grad_q, d, hd = scratch(m, 3)
     tensors = [x, m, grad_q, h, d, hd]
     parts = _cut(tensors) if type(constraint) is LInfBall else [tuple(tensors)]
+    room = parts[0][-1]  # h d of a part is used at once: its room stays in the cache
     gamma: Any = 0.0
     for k in range(inner_steps):
         slopes, curvatures = [], []
-        for y, linear, q, metric, away, scaled in parts:
+        for y, linear, q, metric, away, _ in parts:
+            scaled = room if room.shape == y.shape else room[: len(y)]
             if k > 0:  # the last step, done here as the part is then in the cache
-                _minus(linear if k == 1 else q, gamma / eta, scaled, out=q)
+                old = linear if k == 1 else q
+                if isinstance(gamma, Tensor):
+                    _minus(old, gamma / eta, scaled, out=q)
+                else:
+                    torch.addcmul(old, metric, away, value=-gamma / eta, out=q)
                 _minus(y, gamma, away, out=y)
             new = q if k > 0 else linear  # at y = x the gradient of Q is m
             direction(constraint, new, y, out=away)
@@ -181,7 +187,7 @@ def scratch(like: Tensor, count: int) -> list[Tensor]:
     kept: dict[Any, list[Tensor]] = _memory.__dict__
     rooms = kept.get(like.dtype)
     if rooms is None or rooms[0].numel() < like.numel():
-        rooms = [torch.empty(like.numel(), dtype=like.dtype) for _ in range(4)]
+        rooms = [torch.empty(like.numel(), dtype=like.dtype, device="cpu") for _ in range(4)]
         kept[like.dtype] = rooms
     return [room[: like.numel()].view(like.shape) for room in rooms[:count]]
 

@@ -73,7 +73,7 @@ def test_slow_on_train_is_a_larger_loss():
 
 
 def test_early_peaks():
-    early, late = [([0.5, 0.9, 0.8, 0.8, 0.8],)], [([0.5, 0.6, 0.7, 0.8, 0.9],)]
+    early, late = [([0.5, 0.9, 0.8, 0.8, 0.8],)] * 2, [([0.5, 0.6, 0.7, 0.8, 0.9],)] * 2
     claim = "others peak early"
     assert judge(claim, ("AdaGrad", early), ("AMSGrad", early)).verdict == "holds"
     assert judge(claim, ("AdaGrad", early), ("AMSGrad", late)).verdict == "undecided"
@@ -84,13 +84,18 @@ def test_early_peaks():
 
 def test_similar_performance():
     claim = "AdaSFW like AdaGrad"
-    assert judge(claim, ("AdaSFW", flat(0.700)), ("AdaGrad", flat(0.705))).verdict == "holds"
-    assert judge(claim, ("AdaSFW", flat(0.65)), ("AdaGrad", flat(0.70))).verdict == "fails"
+    assert (
+        judge(claim, ("AdaSFW", flat(0.700, 0.700)), ("AdaGrad", flat(0.705, 0.705))).verdict
+        == "holds"
+    )
+    assert (
+        judge(claim, ("AdaSFW", flat(0.65, 0.65)), ("AdaGrad", flat(0.70, 0.70))).verdict == "fails"
+    )
     wide = ("AdaSFW", flat(0.6, 0.7)), ("AdaGrad", flat(0.68, 0.69))
     assert judge(claim, *wide).verdict == "holds"
     # Of several lines of one name the best is meant.
-    assert judge(claim, ("AdaSFW", flat(0.1)), ("AdaSFW", flat(0.7)),
-                 ("AdaGrad", flat(0.7))).verdict == "holds"  # fmt: skip
+    assert judge(claim, ("AdaSFW", flat(0.1, 0.1)), ("AdaSFW", flat(0.7, 0.7)),
+                 ("AdaGrad", flat(0.7, 0.7))).verdict == "holds"  # fmt: skip
 
 
 def test_large_k():
@@ -104,3 +109,11 @@ def test_large_k():
 def test_claims_of_linear_models_are_not_for_networks():
     with pytest.raises(ValueError, match="claims must be among SFW above variance reduction"):
         judge("best projection-free by gap", ("SFW", flat(1)))
+
+
+@pytest.mark.parametrize("accuracies", [(0.88, 0.86), (0.86, 0.88)])
+def test_one_seed_decides_nothing(accuracies):
+    ours, theirs = accuracies
+    found = judge("SFW above variance reduction", ("SFW", flat(ours)), ("SVRF", flat(theirs)))
+    assert found.verdict == "undecided"
+    assert found.evidence.startswith("one seed only; final test accuracy")

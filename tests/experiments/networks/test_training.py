@@ -10,6 +10,7 @@ import adafw
 from adafw.experiments import load_spec, runner
 from adafw.experiments.networks.data import mapped
 from adafw.experiments.networks.trace import EpochTrace
+from adafw.experiments.networks.tuned import guessing_error
 from adafw.experiments.tuned import tune_line
 from adafw.torch.batches import ReviewBatches
 from adafw.torch.networks import ImdbNet
@@ -147,7 +148,7 @@ def test_the_search_holds_data_out_and_keeps_step_sizes_below_one(toml):
     again = tune_line(spec, "SFW", None, {"max_epochs": 1.0})
     assert tuned.trials == again.trials == tuple(seen)
     assert {t.exponent for t in tuned.trials} >= {-2, 0, 2}
-    assert all((t.learning_rate > 1) == (t.value == math.inf) for t in tuned.trials)
+    assert all((t.learning_rate > 1) == (t.status == "no step size") for t in tuned.trials)
     assert tuned.best.value == min(t.value for t in tuned.trials)
     held_out = SAMPLES // 5
     assert all(
@@ -157,3 +158,15 @@ def test_the_search_holds_data_out_and_keeps_step_sizes_below_one(toml):
     )
     with pytest.raises(ValueError, match="max_epochs alone"):
         tune_line(spec, "SFW", None, {"max_iterations": 3})
+
+
+def test_a_rate_that_learns_nothing_counts_as_worst(toml):
+    """At chance level differences are noise, and the search must go on to smaller rates."""
+    y = np.repeat(np.arange(10), 30)
+    assert guessing_error(y) == pytest.approx(0.9 - 2 * math.sqrt(0.09 / 300))
+    assert guessing_error(np.zeros(7)) == 0.0
+    tuned = tune_line(load_spec(toml), "SFW", None, {"max_epochs": 1})
+    assert any("no better than guessing" in t.status for t in tuned.trials)
+    for t in tuned.trials:
+        assert (t.value == math.inf) == (t.status != "max_epochs")
+    assert "gap" not in str(tuned)

@@ -1,10 +1,12 @@
 """What the paper says of its networks (section 4.2), judged by the numbers of a run.
 
 A comparison holds if it does for the means over seeds and the bands of one standard deviation are
-apart, fails if the opposite does, and is undecided if the bands overlap.
+apart, fails if the opposite does, and is undecided if the bands overlap or there is one seed only.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from adafw.experiments.networks.problem import NetworkProblem
 from adafw.experiments.results import Line, Outcome, mean_and_deviation, mean_curve
@@ -125,7 +127,20 @@ def _claim_large_k(outcome: Outcome, problem: NetworkProblem) -> Claim:
     return Claim(problem.name, statement, "appendix B", verdict, "; ".join(listed))
 
 
-CLAIMS: dict[str, Callable[[Outcome, NetworkProblem], Claim]] = {
+def _on_seeds(judge: Callable[[Outcome, NetworkProblem], Claim]) -> Any:
+    """The same claim, undecided by a single seed, which has no band."""
+
+    def claim(outcome: Outcome, problem: NetworkProblem) -> Claim:
+        found = judge(outcome, problem)
+        seeds = {len(line.traces) for line in outcome.of(problem)}
+        if found.verdict in (HOLDS, FAILS) and seeds == {1}:
+            return replace(found, verdict=UNDECIDED, evidence=f"one seed only; {found.evidence}")
+        return found
+
+    return claim
+
+
+_JUDGES: dict[str, Callable[[Outcome, NetworkProblem], Claim]] = {
     "SFW above variance reduction": _claim_above(
         "SFW has a better test accuracy than SVRF, SPIDER-FW and ORGFW.",
         "test_accuracy", ("SFW",), _REDUCED,
@@ -146,3 +161,4 @@ CLAIMS: dict[str, Callable[[Outcome, NetworkProblem], Claim]] = {
     "AdamSFW like AMSGrad": _claim_similar("AdamSFW", "AMSGrad"),
     "large K is slower": _claim_large_k,
 }  # fmt: skip
+CLAIMS = {name: _on_seeds(judge) for name, judge in _JUDGES.items()}

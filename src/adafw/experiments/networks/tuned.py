@@ -26,7 +26,8 @@ def tune_network(
 ) -> Tuning:
     """The paper's search; `value` is the error rate on a fifth of the training data held out.
 
-    A step size of Template 1 is at most 1: larger ones count as worst and are not run.
+    A step size of Template 1 is at most 1: larger ones count as worst and are not run. So does a
+    run that has learnt nothing, as differences between guesses would mislead the search.
     """
     import torch
 
@@ -42,6 +43,7 @@ def tune_network(
         "train": batches(data.pick(data.train, order[cut:])),
         "test": batches(data.pick(data.train, order[:cut])),
     }
+    guessing = guessing_error(data.train["y"][order[:cut]])
     is_step_size = problem.family(line) == "frank-wolfe" and "rescale" not in line.table
 
     def run(i: int, learning_rate: float) -> Trial:
@@ -51,6 +53,16 @@ def tune_network(
             run = Run(problem, with_rate(line, learning_rate), seed, split)
             for _ in range(epochs):
                 run.epoch(run.loader)
-        return Trial(i, learning_rate, 1 - run.records[-1].test_accuracy, math.nan, "max_epochs")
+        error = 1 - run.records[-1].test_accuracy
+        if error >= guessing:
+            status = f"error {error:.3f}, no better than guessing"
+            return Trial(i, learning_rate, math.inf, math.nan, status)
+        return Trial(i, learning_rate, error, math.nan, "max_epochs")
 
     return search(run, "value", report=report)
+
+
+def guessing_error(labels: Any) -> float:
+    """The error rate of naming the commonest class, less two standard errors."""
+    error = 1 - np.unique(labels, return_counts=True)[1].max() / len(labels)
+    return float(error - 2 * math.sqrt(error * (1 - error) / len(labels)))
