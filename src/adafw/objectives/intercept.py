@@ -1,6 +1,7 @@
 """A linear model with an intercept that no set bounds."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,12 @@ class WithIntercept(SeparableSum):
             ),
         )
 
-    def hessian(self, x: Array) -> NDArray[Any]:
+    def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
         z, b = self._predictions(x)
-        bends = self.model.seconds_at(z + b) / self.n_terms
+        ends = [z + self.rows.dot(d) for d in tried]
+        moves = [end + self._shift(end) - (z + b) for end in ends]
+        bends = self.model.bends(z + b, moves) / self.n_terms
         full, total = gram(self.rows, bends), float(bends.sum(dtype=np.float64))
         if not total > 0:
             return full
