@@ -22,6 +22,13 @@ class Problem:
     rows: Rows
     weights: NDArray[Any]
 
+    def value_at(self, x: Array, b: float) -> float:
+        """The mean loss with an intercept b that need not be the best one."""
+        f, shift = self.f, b - self.intercept(x)
+        if isinstance(f, WithIntercept):
+            return f.model.value_at(f.rows.dot(x) + b)
+        return f.value_at(f.rows.dot(x) + shift)
+
     def scale(self) -> NDArray[Any]:
         """The features' variances as a metric.
 

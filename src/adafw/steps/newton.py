@@ -28,11 +28,11 @@ class NewtonStep(Step):
 
     Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
     did not know of the curvature on the way (a loss is flat far out): H takes it in, and the model
-    is minimised again, up to 8 times. Where the minimiser over the whole space lies in C, it is
-    taken. Else the model is minimised until its own gap is a tenth of that of f at x, by up to `inner_steps` (K)
-    corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric diag(H) take
-    over if the set has a projection. It is Template 3 with a full matrix for the metric and
-    eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
+    is minimised again, up to 8 times. The model's minimiser over the whole space is taken if it
+    lies in C. Else the model is minimised until its own gap is a tenth of that of f at x, by up to
+    `inner_steps` (K) corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric
+    diag(H) take over if the set has a projection. It is Template 3 with a full matrix for the
+    metric and eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
     """
 
     inner_steps: int = 300
