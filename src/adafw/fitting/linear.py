@@ -209,8 +209,13 @@ class Progress:
         x = coef.astype(x.dtype)
         best, value = self.problem.f.value(x), self.problem.value_at(x, b)
         gap = self.constraint.gap(x, self.problem.f.gradient(x)) + value - best
-        lower = max(record.lower_bound, -math.inf if self._signed else 0.0)
-        return Certificate(coef, b, value, max(0.0, min(gap, value - lower)))
+        return Certificate(coef, b, value, min(max(0.0, gap), self.above(value, record)))
+
+    def above(self, value: float, record: Record) -> float:
+        """How far a value can be above the minimum, by the best bound so far; rounding included."""
+        lower = record.lower_bound if self._signed else max(record.lower_bound, 0.0)
+        noise = 4 * float(np.finfo(np.float64).eps) * abs(value)
+        return max(0.0, value - lower) + (noise if lower != 0 else 0.0)
 
     def _least(self, record: Record) -> float:
         """A bound on the suboptimality: the gap, or the value where no loss is below 0."""
@@ -246,14 +251,15 @@ def _fit(result: Result, problem: Problem, progress: Progress, constraint: Const
     if status != "converged":
         # An earlier iterate may have had the better bound: where only rounding keeps the last
         # one's gap up, that is enough.
-        gap = max(0.0, min(gap, now.value - result.lower_bound))
+        gap = min(gap, progress.above(now.value, result.trace[-1]))
         status = "converged" if progress.small(now.value, gap) else status
     return Fit(
         coef=now.coef,
         intercept=now.intercept,
         value=now.value,
         gap=gap,
-        lower_bound=max(result.lower_bound, now.value - gap),
+        # Rounded coefficients may be outside the set, and below all in it, by their last digit.
+        lower_bound=min(now.value, max(result.lower_bound, now.value - gap)),
         violation=constraint.violation(now.coef),
         n_iter=result.trace[-1].iteration,
         status=status or "callback",
