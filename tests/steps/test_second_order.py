@@ -192,3 +192,20 @@ def test_curvature_met_on_the_way(loss):
     assert np.linalg.eigvalsh(f.hessian(x, [d]) - f.hessian(x)).min() > -1e-9 * np.trace(
         f.hessian(x)
     )
+
+
+@pytest.mark.parametrize(
+    "constraint", [adafw.L1Ball(3.0), adafw.Simplex(3.0)], ids=["l1", "simplex"]
+)
+@pytest.mark.parametrize("scale", [None, np.linspace(0.5, 2, 400)], ids=["plain", "scaled"])
+def test_spectral_steps_go_on_to_the_last_digit(constraint, scale):
+    """On a face <g, d> is what is left of terms that cancel: its sign must not end the run."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(150, 400))
+    y = np.where(A[:, :5].sum(axis=1) + rng.normal(size=150) > 0, 1.0, -1.0)
+    f = WithIntercept(LinearModel(A, y, adafw.losses.Logistic()))
+    r = adafw.minimize(
+        f, constraint, adafw.Algorithm(Full(), SpectralStep(scale)), max_iterations=1000,
+        gap_tolerance=1e-14, record_every=10,
+    )  # fmt: skip
+    assert r.status == "converged"

@@ -54,7 +54,8 @@ class Fit:
 
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
     `lower_bound`. `gap` is the exact Frank-Wolfe gap, or the value where that is smaller: no loss
-    but Poisson's is below 0.
+    but Poisson's is below 0. Where the gap stays above the tolerance, or float32 coefficients are
+    rounded, the value less the best bound of all records counts, too.
     `status` is "converged", the name of a limit, "stalled" (rounding allows no more
     progress), "interrupted" or "diverged". `state` and `batch_intercept` are what `resume` takes.
     """
