@@ -90,13 +90,19 @@ def _gap(model: Quadratic, constraint: Constraint, y: Array) -> float:
 
 
 def _unconstrained(model: Quadratic) -> Array:
-    """The minimiser over the whole space, near the shortest step to it where there are several."""
-    n = len(model.linear)
-    ridge = max(1e-13 * float(np.trace(model.hessian)) / n, 1e-300)
+    """The minimiser over the whole space; of several, the shortest step in units of diag(H).
+
+    Directions of hardly any curvature are left out: what they are is a matter of rounding.
+    """
+    bend = np.diagonal(model.hessian)
+    unit = 1 / np.sqrt(np.where(bend > 0, bend, 1.0))
     try:
-        return model.centre - np.linalg.solve(model.hessian + ridge * np.eye(n), model.linear)
+        sizes, basis = np.linalg.eigh(unit[:, None] * model.hessian * unit)
     except np.linalg.LinAlgError:
         return np.full_like(model.centre, np.nan)
+    kept = sizes > 1e-9 * max(float(sizes[-1]), 1e-300)
+    basis = basis[:, kept]
+    return model.centre - unit * (basis @ ((basis.T @ (unit * model.linear)) / sizes[kept]))
 
 
 def _projected(
