@@ -57,8 +57,10 @@ class NewtonStep(Step):
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
         tried: list[Array] = []
         while True:
-            d = self._minimiser(Quadratic(x, g, f.hessian(x, tried)), constraint, wanted) - x
-            descent = float(dot(g, d))
+            model = Quadratic(x, g, f.hessian(x, tried))
+            d = self._minimiser(model, constraint, wanted) - x
+            # A model that descends has <g, d> <= -<d, H d> / 2, whatever rounding leaves of it.
+            descent = min(float(dot(g, d)), -float(dot(d, model.hessian @ d)) / 2)
             if not descent < 0:  # x minimises the model, up to rounding
                 return x, state
             line = f.along(x, d)
