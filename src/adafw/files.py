@@ -1,9 +1,27 @@
 """Files that are there whole or not at all."""
 
+import errno
+import lzma
 import os
+import struct
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+#: What readers of packed files and arrays raise at bytes that are not theirs, or not all there.
+DAMAGE = (
+    ValueError, TypeError, AttributeError, KeyError, EOFError, OSError, OverflowError, MemoryError,
+    NotImplementedError, RuntimeError, SyntaxError, struct.error, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether one of DAMAGE tells of the bytes, not of the disk; a seek before the start does."""
+    return not isinstance(error, OSError) or error.errno in (None, errno.EINVAL)
 
 
 @contextmanager

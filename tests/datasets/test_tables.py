@@ -216,3 +216,23 @@ def test_any_text_as_csv(tmp_path, text):
         assert "f.csv" in str(error)  # noqa: PT017
     else:
         assert np.isfinite(table.X).all()
+
+
+@pytest.mark.parametrize("name", ["d.csv.gz", "d.parquet", "d.npy", "d.npz", "d.svm.gz"])
+def test_damaged_bytes_give_a_table_or_a_sentence(name, data, tmp_path):
+    """Whatever a reader raises at a flipped, missing or additional byte, it is told in one line."""
+    write(tmp_path, name, *data)
+    path = tmp_path / name
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    said = []
+    for _ in range(150):
+        place = int(rng.integers(len(whole)))
+        change = [bytes([int(rng.integers(256))]), b"", b"\xff" * 5][int(rng.integers(3))]
+        path.write_bytes(whole[:place] + change + whole[place + 1 :])
+        try:
+            read_table(path)
+        except ValueError as error:
+            said.append(str(error))
+    assert len(said) > 20
+    assert all(len(words.splitlines()) == 1 for words in said)

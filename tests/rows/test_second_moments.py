@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from adafw.rows import CentredRows, as_rows, centred, column_variances, gram
+from adafw.rows import CentredRows, as_rows, centred, column_variances, gram, in_double
 
 
 @pytest.fixture
@@ -66,3 +66,35 @@ def test_float32_is_kept(A):
         assert inner.dtype == mean.dtype == np.float32
         assert inner.combine(np.ones(40, np.float32)).dtype == np.float32
         assert gram(inner, np.ones(40, np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_float32_rows_in_double_precision(A, make):
+    """Products are those of the float64 copy, to its rounding, and nothing is copied."""
+    small = as_rows(make(A.astype(np.float32)))
+    rows, B = in_double(small), A.astype(np.float32).astype(np.float64)
+    stored = (small.array, rows.array) if make is np.asarray else (small.matrix, rows.matrix)
+    assert stored[0] is stored[1]
+    rng = np.random.default_rng(2)
+    x, w, batch = rng.normal(size=7), rng.random(40), np.array([3, 3, 30])
+    inner, mean = centred(rows)
+    C = B - B.mean(axis=0)
+    for got, exact in (
+        (rows.dot(x), B @ x), (rows.dot(x, batch), B[batch] @ x), (rows.combine(w), w @ B),
+        (rows.combine(w[:3], batch), w[:3] @ B[batch]), (gram(rows, w), B.T @ (B * w[:, None])),
+        (mean, B.mean(axis=0)), (inner.dot(x), C @ x), (inner.combine(w), w @ C),
+        (gram(inner, w), C.T @ (C * w[:, None])), (inner.norms(2), np.linalg.norm(C, axis=1)),
+        (column_variances(inner, np.ones(40)), C.var(axis=0)),
+    ):  # fmt: skip
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got, exact, atol=1e-12)
+
+
+def test_products_in_pieces():
+    """Rows of more entries than are converted at a time."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(300, 1000)).astype(np.float32)
+    rows, B = in_double(as_rows(A)), A.astype(np.float64)
+    x, w = rng.normal(size=1000), rng.normal(size=300)
+    np.testing.assert_allclose(rows.dot(x), B @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.combine(w), w @ B, rtol=1e-11, atol=1e-11)

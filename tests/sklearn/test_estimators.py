@@ -153,15 +153,53 @@ def test_implicit_centring_equals_the_explicit_one():
     assert isinstance(fits[0]._settings(LOSSES["squared"]).constraint, adafw.L1Ball)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_float32_is_kept():
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex"])
+@pytest.mark.parametrize("radius", [10.0, 100.0])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_float32_is_kept_and_converges(constraint, radius, scaled):
+    """Coefficients of 24 bits, a certificate of them, and no stall at what 24 bits can do."""
     X, y = datasets.load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    small = FrankWolfeClassifier(radius=10.0).fit(X.astype(np.float32), y)
-    large = FrankWolfeClassifier(radius=10.0).fit(X, y)
+    X = (StandardScaler().fit_transform(X) if scaled else X).astype(np.float32)
+    small = FrankWolfeClassifier(constraint=constraint, radius=radius).fit(X, y)
+    large = FrankWolfeClassifier(constraint=constraint, radius=radius, tol=1e-7).fit(
+        X.astype(np.float64), y
+    )
+    assert small.status_ == "converged"
     assert small.coef_.dtype == small.intercept_.dtype == np.float32
-    assert small.decision_function(X.astype(np.float32)).dtype == np.float32
-    assert small.value_ == pytest.approx(large.value_, rel=1e-3)
+    assert small.decision_function(X).dtype == np.float32
+    assert small.gap_ <= 1e-4 * small.value_
+    assert small.violation_ <= 1e-6
+    assert small.lower_bound_ <= large.value_
+    assert small.value_ - small.gap_ <= large.value_
+    exact = objective(small, X.astype(np.float64), np.where(y == 1, 1.0, -1.0))
+    assert exact == pytest.approx(small.value_, rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_float32_regression_has_the_minimum_of_float64(make, fit_intercept):
+    X, y = datasets.load_diabetes(return_X_y=True)
+    X = (X + 3).astype(np.float32)
+    settings = dict(radius=500.0, fit_intercept=fit_intercept, tol=1e-6)
+    small = FrankWolfeRegressor(**settings).fit(make(X), y.astype(np.float32))
+    large = FrankWolfeRegressor(**settings).fit(X.astype(np.float64), y)
+    assert small.coef_.dtype == np.float32
+    assert small.status_ == "converged"
+    assert small.value_ == pytest.approx(large.value_, rel=1e-6)
+    by_hand = np.mean((X.astype(float) @ small.coef_.astype(float) + small.intercept_ - y) ** 2)
+    assert by_hand == pytest.approx(small.value_, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the radius 1000 has no effect")
+def test_far_out_on_raw_features():
+    """Radius 1000 on features of sizes 0.1 to 1000: no stall, and no warning about numbers."""
+    X, y = datasets.load_wine(return_X_y=True)
+    for loss in ("logistic", "squared_hinge", "smoothed_hinge"):
+        for constraint in ("l1", "simplex", "linf"):
+            model = FrankWolfeClassifier(loss, constraint=constraint, radius=1000.0).fit(X, y == 0)
+            assert model.status_ == "converged"
+    with pytest.raises(ValueError, match=r"features must be at most 1e\+145 .* change their unit"):
+        FrankWolfeClassifier().fit(X * 1e200, y)
 
 
 def test_weights_count_as_copies():

@@ -138,3 +138,74 @@ def test_quadratic_model():
         assert line.slope(gamma) == pytest.approx(q.gradient(x + gamma * d) @ d)
     assert line.curvature == pytest.approx(d @ B @ B.T @ d)
     assert q.describe() == {"name": "Quadratic", "n": 4}
+
+
+def test_newton_where_the_losses_are_flat():
+    """Far out logistic losses have no curvature left: the model must learn it on the way.
+
+    A reference by coordinates on the two-point simplex: golden-section search on its one number.
+    """
+    from scipy.optimize import minimize_scalar
+
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(60, 2)) * [1000.0, 10.0] + 500
+    score = A[:, 0] - 30 * A[:, 1] + 300 * rng.normal(size=60)
+    y = np.where(score > np.median(score), 1.0, -1.0)
+    f, radius = WithIntercept(LinearModel(A, y, adafw.losses.Logistic())), 1000.0
+    r = adafw.minimize(
+        f, adafw.Simplex(radius), adafw.Algorithm(Full(), NewtonStep()), max_iterations=300,
+        gap_tolerance=1e-6, record_every=1,
+    )  # fmt: skip
+    assert r.status == "converged"
+    best = minimize_scalar(
+        lambda share: f.value(radius * np.array([share, 1 - share])), bounds=(0, 1),
+        method="bounded", options={"xatol": 1e-12},
+    )  # fmt: skip
+    assert r.lower_bound <= best.fun + 1e-9
+    assert r.value <= best.fun + 1e-6
+
+
+def test_newton_on_a_separable_problem_ends_at_zero():
+    """The value 0 is reached inside the ball, not crept up to."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(100, 8)) * np.geomspace(1e-1, 1e3, 8)
+    f = WithIntercept(
+        LinearModel(A, np.sign(A @ (1 / np.geomspace(1e-1, 1e3, 8))), adafw.losses.SquaredHinge())
+    )
+    r = adafw.minimize(
+        f, adafw.L2Ball(1e4), adafw.Algorithm(Full(), NewtonStep()), max_iterations=30
+    )  # fmt: skip
+    assert r.value < 1e-20
+
+
+@pytest.mark.parametrize("loss", [adafw.losses.Logistic(), adafw.losses.SquaredHinge()])
+def test_curvature_met_on_the_way(loss):
+    """Between x and x + d the mean of phi'' is the difference of the slopes over the move."""
+    f = badly_scaled(loss).model
+    rng = np.random.default_rng(1)
+    x, d = rng.normal(size=8), 30 * rng.normal(size=8)
+    z, move = f.rows.dot(x), f.rows.dot(d)
+    secant = (f.slopes_at(z + move) - f.slopes_at(z)) / move
+    bends = np.maximum(f.seconds_at(z), secant)
+    A = f.rows.array
+    np.testing.assert_allclose(f.hessian(x, [d]), A.T @ (A * bends[:, None]) / 80, rtol=1e-9)
+    assert np.linalg.eigvalsh(f.hessian(x, [d]) - f.hessian(x)).min() > -1e-9 * np.trace(
+        f.hessian(x)
+    )
+
+
+@pytest.mark.parametrize(
+    "constraint", [adafw.L1Ball(3.0), adafw.Simplex(3.0)], ids=["l1", "simplex"]
+)
+@pytest.mark.parametrize("scale", [None, np.linspace(0.5, 2, 400)], ids=["plain", "scaled"])
+def test_spectral_steps_go_on_to_the_last_digit(constraint, scale):
+    """On a face <g, d> is what is left of terms that cancel: its sign must not end the run."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(150, 400))
+    y = np.where(A[:, :5].sum(axis=1) + rng.normal(size=150) > 0, 1.0, -1.0)
+    f = WithIntercept(LinearModel(A, y, adafw.losses.Logistic()))
+    r = adafw.minimize(
+        f, constraint, adafw.Algorithm(Full(), SpectralStep(scale)), max_iterations=1000,
+        gap_tolerance=1e-14, record_every=10,
+    )  # fmt: skip
+    assert r.status == "converged"

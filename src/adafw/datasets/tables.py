@@ -6,7 +6,6 @@ import gzip
 import io
 import lzma
 import os
-import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from adafw.datasets.libsvm import (
     parse_block,
     read_libsvm,
 )
+from adafw.files import DAMAGE, is_damage
 
 #: Rows of a piece, where files are read in pieces.
 PIECE_ROWS = 8192
@@ -173,8 +173,8 @@ def _csv_pieces(path: str, columns: Columns, dtype: Any, with_target: bool) -> I
             raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
         except UnicodeDecodeError:
             raise ValueError(f"{path} must be UTF-8 text, got other bytes.") from None
-        except (EOFError, OSError, lzma.LZMAError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            if not is_damage(error):
                 raise
             raise ValueError(f"{path} must be a whole file, got a damaged one: {error}.") from None
         if layout is None:
@@ -287,8 +287,10 @@ def _parquet_pieces(path: str, columns: Columns, dtype: Any, with_target: bool) 
                 if layout.target is not None:
                     y = _column(batch, names[layout.target], path, text=True)
                 yield Piece(X.astype(dtype), y, layout.names)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-        reason = str(error).splitlines()[0]
+    except (pyarrow.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        reason = " ".join(str(error).split()).removesuffix(".")
         raise ValueError(f"{path} must be a whole Parquet file: {reason}.") from None
 
 
@@ -311,10 +313,10 @@ def _column(batch: Any, name: str, path: str, text: bool = False) -> NDArray[Any
 def _npy_pieces(path: str, columns: Columns, dtype: Any, with_target: bool) -> Iterator[Piece]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+    except DAMAGE as error:
+        if not is_damage(error):
             raise
-        raise ValueError(f"{path} must be a whole .npy file of numbers: {error}.") from None
+        raise ValueError(f"{path} must be a whole .npy file of numbers{_reason(error)}.") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(f"{path} must hold a matrix of numbers.")
     layout = _Layout.from_names(array.shape[1], None, columns, path, with_target)
@@ -331,11 +333,10 @@ def _npz_pieces(path: str, columns: Columns, dtype: Any, with_target: bool) -> I
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError, TypeError,
-            AttributeError) as error:  # fmt: skip
-        if isinstance(error, OSError) and error.errno is not None:
+    except DAMAGE as error:
+        if not is_damage(error):
             raise
-        raise ValueError(f"{path} must be a whole .npz file of numbers: {error}.") from None
+        raise ValueError(f"{path} must be a whole .npz file of numbers{_reason(error)}.") from None
     y = arrays.pop("y", None)
     if {"data", "indices", "indptr", "shape"} <= set(arrays):
         parts = arrays["data"].astype(dtype), arrays["indices"], arrays["indptr"]
@@ -398,6 +399,12 @@ def _words(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "biuf":
         return values
     return np.array([f"{value:g}" for value in values])
+
+
+def _reason(error: BaseException) -> str:
+    """What a reader said, on one line, if it said anything."""
+    said = " ".join(str(error).split()).removesuffix(".")
+    return f": {said}" if said else ""
 
 
 def _is_number(cell: str) -> bool:

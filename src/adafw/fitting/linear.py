@@ -12,14 +12,14 @@ from adafw import checks
 from adafw.algorithms import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
-from adafw.fitting.choice import SAMPLE, choose, search
+from adafw.fitting.choice import SAMPLE, Choice, choose, search
 from adafw.fitting.problem import Problem, make_problem
 from adafw.gradients import Full
 from adafw.losses import Loss, Poisson
 from adafw.minimize import Callback, Result, minimize
-from adafw.objectives import WithIntercept
+from adafw.objectives import FiniteSum, WithIntercept
 from adafw.recorder import Record, Trace, as_record
-from adafw.rows import Rows, as_rows
+from adafw.rows import Rows, as_rows, in_double
 from adafw.solver import State
 from adafw.typing import Array
 
@@ -54,7 +54,8 @@ class Fit:
 
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
     `lower_bound`. `gap` is the exact Frank-Wolfe gap, or the value where that is smaller: no loss
-    but Poisson's is below 0.
+    but Poisson's is below 0. Where the gap stays above the tolerance, or float32 coefficients are
+    rounded, the value less the best bound of all records counts, too.
     `status` is "converged", the name of a limit, "stalled" (rounding allows no more
     progress), "interrupted" or "diverged". `state` and `batch_intercept` are what `resume` takes.
     """
@@ -111,7 +112,13 @@ def fit_linear(
     watch : called at every record; returning True stops.
     """
     rows, constraint = as_rows(A), settings.constraint
-    problem = make_problem(rows, y, settings.loss, sample_weight, settings.fit_intercept)
+
+    def problem_on(rows: Rows) -> Problem:
+        return make_problem(rows, y, settings.loss, sample_weight, settings.fit_intercept)
+
+    # Exact steps come near the minimum, where float32 iterates would be rounding error: float32
+    # data stay what they are, and the iterates are float64 until the end.
+    problem = problem_on(in_double(rows))
 
     def find_rate(make: Callable[..., Algorithm]) -> float:
         if resume is not None:
@@ -119,8 +126,10 @@ def fit_linear(
         return search(_sample(A, y, sample_weight, settings), constraint, make)
 
     choice = choose(problem, constraint, settings.algorithm, settings.learning_rate, find_rate)
+    if not isinstance(choice.algorithm.gradient, Full) and rows.dtype != problem.f.dtype:
+        problem = problem_on(rows)
     every = _record_every(choice.algorithm, rows.shape[0])
-    progress = Progress(problem, settings.tol, every, choice.algorithm, choice.learning_rate)
+    progress = Progress(problem, constraint, settings.tol, every, choice, rows.dtype)
     calls: list[Callback] = [progress]
     if watch is not None:
         calls.append(lambda s, record: watch(s, record, progress))
@@ -128,7 +137,7 @@ def fit_linear(
         progress.restore(resume)
         how: dict[str, Any] = {"state": resume.state}
     else:
-        x0 = _inside(start, constraint, rows)
+        x0 = _inside(start, constraint, problem.f)
         how = {"x0": x0, "seed": settings.seed}
     result = minimize(
         problem.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
@@ -138,15 +147,27 @@ def fit_linear(
     return _fit(result, problem, progress, constraint)
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """Coefficients and intercept as they are returned, and what is known about them."""
+
+    coef: NDArray[Any]
+    intercept: float
+    value: float
+    gap: float
+
+
 class Progress:
     """At every record: refreshes the intercept of the batches, and says when to stop and why."""
 
     def __init__(
-        self, problem: Problem, tol: float, every: int, algorithm: Algorithm, learning_rate: float
-    ) -> None:
-        self.problem, self.tol, self.every = problem, tol, every
-        self.algorithm, self.learning_rate = algorithm, learning_rate
-        self.exact = isinstance(algorithm.gradient, Full)
+        self, problem: Problem, constraint: Constraint, tol: float, every: int, choice: Choice,
+        dtype: np.dtype[Any],
+    ) -> None:  # fmt: skip
+        self.problem, self.constraint, self.tol, self.every = problem, constraint, tol, every
+        self.algorithm, self.learning_rate = choice.algorithm, choice.learning_rate
+        self.dtype = dtype
+        self.exact = isinstance(choice.algorithm.gradient, Full)
         self.verdict = ""
         self.best_value = self.best_gap = math.inf
         self.idle = 0
@@ -156,7 +177,7 @@ class Progress:
         scheduled = record.iteration % self.every == 0
         if scheduled and not self.exact:
             self.set_intercept(self.problem.intercept(s.x))
-        if self.certified(record) <= self.tol * max(abs(record.value), FLOOR):
+        if self.small(record.value, self._least(record)) and self._reached(s.x, record):
             self.verdict = "converged"
         elif scheduled and self._stalled(record):
             self.verdict = "stalled"
@@ -180,11 +201,40 @@ class Progress:
         f = self.problem.f
         return f.intercept if isinstance(f, WithIntercept) else 0.0
 
-    def certified(self, record: Record) -> float:
+    def certificate(self, x: Array, record: Record) -> Certificate:
+        """What is returned at the last record: rounded to the data's dtype, and measured so."""
+        b = self.problem.intercept(x)
+        if x.dtype == self.dtype:
+            return Certificate(x, b, record.value, self._least(record))
+        coef, b = x.astype(self.dtype), float(self.dtype.type(b))
+        x = coef.astype(x.dtype)
+        best, value = self.problem.f.value(x), self.problem.value_at(x, b)
+        gap = self.constraint.gap(x, self.problem.f.gradient(x)) + value - best
+        return Certificate(coef, b, value, min(max(0.0, gap), self.above(value, record)))
+
+    def above(self, value: float, record: Record) -> float:
+        """How far a value can be above the minimum, by the best bound so far; rounding included."""
+        lower = record.lower_bound if self._signed else max(record.lower_bound, 0.0)
+        noise = 4 * float(np.finfo(np.float64).eps) * abs(value)
+        return max(0.0, value - lower) + (noise if lower != 0 else 0.0)
+
+    def _least(self, record: Record) -> float:
         """A bound on the suboptimality: the gap, or the value where no loss is below 0."""
+        return record.gap if self._signed else min(record.gap, record.value)
+
+    @property
+    def _signed(self) -> bool:
         f = self.problem.f
-        loss = f.model.loss if isinstance(f, WithIntercept) else f.loss
-        return record.gap if isinstance(loss, Poisson) else min(record.gap, record.value)
+        return isinstance(f.model.loss if isinstance(f, WithIntercept) else f.loss, Poisson)
+
+    def small(self, value: float, gap: float) -> bool:
+        """Whether a gap is within the tolerance."""
+        return gap <= self.tol * max(abs(value), FLOOR)
+
+    def _reached(self, x: Array, record: Record) -> bool:
+        """Whether what would be returned is as good as the record, which rounding may prevent."""
+        now = self.certificate(x, record)
+        return self.small(now.value, now.gap)
 
     def _stalled(self, record: Record) -> bool:
         lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
@@ -197,14 +247,21 @@ class Progress:
 
 def _fit(result: Result, problem: Problem, progress: Progress, constraint: Constraint) -> Fit:
     status = progress.verdict if result.status == "callback" else result.status
-    length, gap = result.state.step.get("length"), progress.certified(result.trace[-1])
+    length, now = result.state.step.get("length"), progress.certificate(result.x, result.trace[-1])
+    gap = now.gap
+    if status != "converged":
+        # An earlier iterate may have had the better bound: where only rounding keeps the last
+        # one's gap up, that is enough.
+        gap = min(gap, progress.above(now.value, result.trace[-1]))
+        status = "converged" if progress.small(now.value, gap) else status
     return Fit(
-        coef=result.x,
-        intercept=problem.intercept(result.x),
-        value=result.value,
+        coef=now.coef,
+        intercept=now.intercept,
+        value=now.value,
         gap=gap,
-        lower_bound=max(result.lower_bound, result.value - gap),
-        violation=result.trace[-1].violation,
+        # Rounded coefficients may be outside the set, and below all in it, by their last digit.
+        lower_bound=min(now.value, max(result.lower_bound, now.value - gap)),
+        violation=constraint.violation(now.coef),
         n_iter=result.trace[-1].iteration,
         status=status or "callback",
         trace=result.trace,
@@ -241,10 +298,10 @@ def _record_every(algorithm: Algorithm, m: int) -> int:
     return max(1, min(100, math.ceil(100 * m / sum(evaluations))))
 
 
-def _inside(start: Array | None, constraint: Constraint, rows: Rows) -> Array | None:
-    if start is None or start.shape != rows.shape[1:]:
+def _inside(start: Array | None, constraint: Constraint, f: FiniteSum) -> Array | None:
+    if start is None or start.shape != f.shape:
         return None
-    x = np.array(start, dtype=rows.dtype)
+    x = np.array(start, dtype=f.dtype)
     if constraint.contains(x):
         return x
     return constraint.project(x) if constraint.projection is not None else None

@@ -2,15 +2,13 @@
 
 import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.files import replacing
+from adafw.files import DAMAGE, is_damage, replacing
 from adafw.fitting.predictions import probabilities, winners
 from adafw.typing import Plain
 
@@ -99,7 +97,6 @@ def read_arrays(
     path: str | os.PathLike[str], kind: str, version: int
 ) -> tuple[dict[str, Plain], dict[str, NDArray[Any]]]:
     """(header, arrays) of a file of this kind; one that is not, or is newer, is refused."""
-    damaged = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, OSError)
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file, got a directory.")
     with open(path, "rb") as stream:  # a file that is missing or unreadable says so itself
@@ -108,7 +105,9 @@ def read_arrays(
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(arrays.pop("header").tobytes())
             found, of_version = header.pop("kind"), int(header.pop("format"))
-        except (*damaged, AttributeError, TypeError):
+        except DAMAGE as error:
+            if not is_damage(error):
+                raise
             raise ValueError(
                 f"{path} must be an {kind} file, got something else or only a part of one."
             ) from None

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from adafw.losses import Loss, Squared
 from adafw.objectives import LinearModel, WithIntercept
-from adafw.rows import Rows, as_rows, centred, column_variances
+from adafw.rows import CSRRows, DenseRows, Rows, as_rows, centred, column_variances
 from adafw.typing import Array
+
+#: The largest feature or target: sums of squares of it are finite.
+LARGEST = 1e145
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,13 @@ class Problem:
     intercept: Callable[[Array], float]
     rows: Rows
     weights: NDArray[Any]
+
+    def value_at(self, x: Array, b: float) -> float:
+        """The mean loss with an intercept b that need not be the best one."""
+        f, shift = self.f, b - self.intercept(x)
+        if isinstance(f, WithIntercept):
+            return f.model.value_at(f.rows.dot(x) + b)
+        return f.value_at(f.rows.dot(x) + shift)
 
     def scale(self) -> NDArray[Any]:
         """The features' variances as a metric.
@@ -44,6 +54,7 @@ def make_problem(
     is. Other losses: `WithIntercept`.
     """
     rows = as_rows(A)
+    _check_size(rows, y)
     weights = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     if not fit_intercept:
         return Problem(LinearModel(rows, y, loss, sample_weight), lambda x: 0.0, rows, weights)
@@ -54,3 +65,19 @@ def make_problem(
         return Problem(model, lambda x: float(mean_y - mean @ x), rows, weights)
     f = WithIntercept(LinearModel(rows, y, loss, sample_weight))
     return Problem(f, f.best_intercept, rows, weights)
+
+
+def _check_size(rows: Rows, y: NDArray[Any]) -> None:
+    """Refuses numbers whose squares overflow."""
+    entries = rows.array if isinstance(rows, DenseRows) else None
+    if isinstance(rows, CSRRows):
+        entries = rows.matrix.data
+    for values, what in ((entries, "features"), (y, "targets")):
+        if values is None or not values.size:
+            continue
+        largest = max(float(values.max()), -float(values.min()))
+        if largest > LARGEST:
+            raise ValueError(
+                f"{what} must be at most {LARGEST:g} in size, as their squares are needed, got "
+                f"{largest:g}; change their unit."
+            )

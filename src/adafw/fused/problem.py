@@ -9,7 +9,7 @@ from adafw.algorithms import Algorithm
 from adafw.constraints import L1Ball, LInfBall
 from adafw.losses import Logistic, Squared, SquaredHinge
 from adafw.metrics import AdaGrad
-from adafw.objectives import LinearModel
+from adafw.objectives import LinearModel, WithIntercept
 from adafw.rows import CSRRows, DenseRows
 from adafw.schedules import Schedule
 from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
@@ -21,9 +21,12 @@ _STEPS = {FrankWolfeStep: 0, AdaptiveStep: 1, ProjectedStep: 2}
 
 
 def is_linear(f: Any) -> bool:
-    """Whether f is a linear model on plain rows with a loss the kernels know."""
+    """Whether f is a linear model, its intercept aside, on plain rows with a loss known."""
+    model = f.model if type(f) is WithIntercept else f
     return (
-        type(f) is LinearModel and type(f.rows) in (CSRRows, DenseRows) and type(f.loss) in _LOSSES
+        type(model) is LinearModel
+        and type(model.rows) in (CSRRows, DenseRows)
+        and type(model.loss) in _LOSSES
     )
 
 
@@ -52,9 +55,11 @@ def is_sparse_l1(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
     )
 
 
-def terms(f: Any) -> tuple[Any, Any, Any, int]:
-    """(rows, y, weights, number of the loss); no weights are an empty array."""
-    return f.rows.arrays, f.y, f.term_weights, _LOSSES[type(f.loss)]
+def terms(f: Any) -> tuple[Any, Any, Any, int, float]:
+    """(rows, y, weights, number of the loss, intercept); no weights are an empty array."""
+    model: Any = f.model if type(f) is WithIntercept else f
+    b = f.intercept if type(f) is WithIntercept else 0.0
+    return model.rows.arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b)
 
 
 def numbers(algorithm: Algorithm) -> tuple[int, int]:
@@ -88,7 +93,7 @@ def _values(schedule: Schedule, t: int, count: int) -> Any:
 
 def warm_up(f: Any, algorithm: Algorithm) -> None:
     """Compiles the products and passes over long vectors that solver.run asks for."""
-    if type(f) is LinearModel:
+    if type(f) in (LinearModel, WithIntercept):
         first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
         f.combine(f.slopes(zero, first), first)
         metric: Any = getattr(algorithm.step, "metric", None)

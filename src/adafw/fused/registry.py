@@ -5,6 +5,8 @@ from typing import Any, TypeAlias
 
 from adafw.algorithms import Algorithm
 from adafw.fused import lazy, linear, problem
+from adafw.gradients import CSFW
+from adafw.objectives import WithIntercept
 from adafw.solver import State
 
 #: The signature of solver.run.
@@ -21,6 +23,8 @@ def find(f: Any, constraint: Any, algorithm: Algorithm, path: str = "auto") -> R
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, got {path!r}.")
     known = problem.is_linear(f) and problem.is_known(constraint, algorithm)
+    if known and type(f) is WithIntercept and type(algorithm.gradient) is not CSFW:
+        known = False  # at a snapshot the intercept is the best one, at a batch the last one set
     loose = known and problem.is_sparse_l1(f, constraint, algorithm)
     if path == "generic" or (path == "auto" and not known):
         return None

@@ -1,7 +1,7 @@
 """The estimates of CSFW and SVRF for linear models: line 2 of both templates.
 
-`terms` is (rows, y, weights, loss): the matrix, one target a row, the weights of the terms (empty
-for equal ones) and the number of the loss.
+`terms` is (rows, y, weights, loss, intercept): the matrix, one target a row, the weights of the
+terms (empty for equal ones), the number of the loss, and what is added to every prediction.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ TILE = 16
 
 @jit
 def slopes(terms: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
-    """out[k - first] = phi_i'(<a_i, x>) with i = batch[k], for first <= k < last."""
-    rows, y, weights, loss = terms
+    """out[k - first] = phi_i'(<a_i, x> + b) with i = batch[k], for first <= k < last."""
+    rows, y, weights, loss, intercept = terms
     row_dots(rows, batch, first, last, x, out)
     for k in range(first, last):
         i = batch[k]
-        value = slope(loss, out[k - first], y[i])
+        value = slope(loss, out[k - first] + intercept, y[i])
         out[k - first] = value * weights[i] if weights.size else value
 
 

@@ -205,14 +205,14 @@ def refresh(
     candidates: Any, count: int, threshold: float, size: int, room: int, work: Any,
 ) -> Any:  # fmt: skip
     """CSFW's estimate from the rows batch[first:last]; returns (candidates, count, threshold)."""
-    rows, y, weights, loss = terms
+    rows, y, weights, loss, intercept = terms
     values, columns, starts = rows
     for k in range(first, last):
         i = batch[k]
         z = 0.0
         for p in range(starts[i], starts[i + ONE]):
             z += values[p] * table[columns[p], X]
-        fresh = slope(loss, z, y[i])
+        fresh = slope(loss, z + intercept, y[i])
         before = alpha[i]
         alpha[i] = (fresh * weights[i] if weights.size else fresh) / alpha.size
         change = alpha[i] - before  # as stored: float32 rounds alpha

@@ -1,6 +1,7 @@
 """A linear model with an intercept that no set bounds."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,12 @@ class WithIntercept(SeparableSum):
             ),
         )
 
-    def hessian(self, x: Array) -> NDArray[Any]:
+    def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
         z, b = self._predictions(x)
-        bends = self.model.seconds_at(z + b) / self.n_terms
+        ends = [z + self.rows.dot(d) for d in tried]
+        moves = [end + self._shift(end) - (z + b) for end in ends]
+        bends = self.model.bends(z + b, moves) / self.n_terms
         full, total = gram(self.rows, bends), float(bends.sum(dtype=np.float64))
         if not total > 0:
             return full
@@ -104,9 +107,11 @@ class WithIntercept(SeparableSum):
 
     def _predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
-        if self._last[0] is not x:
+        known = self._last[0]
+        # Compared by its entries: a run may move its x in place.
+        if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
             z = self.rows.dot(x)
-            self._last = (x, z, self._shift(z))
+            self._last = (x.copy(), z, self._shift(z))
         return self._last[1], self._last[2]
 
     def _best_constant(self) -> float:

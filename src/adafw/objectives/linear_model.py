@@ -1,6 +1,7 @@
 """Empirical risk of a linear model."""
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -106,9 +107,25 @@ class LinearModel(SeparableSum):
             curvature=curvature,
         )
 
-    def hessian(self, x: Array) -> NDArray[Any]:
-        """The n x n matrix of second derivatives at x."""
-        return gram(self.rows, self.seconds_at(self.rows.dot(x)) / self.n_terms)
+    def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
+        """The n x n matrix of second derivatives at x, no row bending less than on a way tried.
+
+        Each d of `tried` raises phi_i'' to its mean between x and x + d where that is larger: what
+        a step that went too far has met.
+        """
+        bends = self.bends(self.rows.dot(x), [self.rows.dot(d) for d in tried])
+        return gram(self.rows, bends / self.n_terms)
+
+    def bends(self, z: NDArray[Any], moves: Sequence[NDArray[Any]] = ()) -> NDArray[Any]:
+        """phi_i'' at z_i, or its mean between z_i and z_i + move_i where that is larger."""
+        bends, slopes = self.seconds_at(z), self.slopes_at(z)
+        for move in moves:
+            change = self.slopes_at(z + move) - slopes
+            # The difference quotient of a tiny move is rounding error.
+            far = np.abs(move) > 1e-6 * (1 + np.abs(z))
+            mean = np.divide(change, move, out=np.zeros_like(bends), where=far)
+            bends = np.maximum(bends, mean)
+        return bends
 
     @cached_property
     def smoothness(self) -> float:

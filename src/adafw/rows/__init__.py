@@ -24,6 +24,7 @@ __all__ = [
     "centred",
     "column_variances",
     "gram",
+    "in_double",
 ]
 
 
@@ -53,6 +54,15 @@ def as_rows(A: Any) -> Rows:
     _check_shape(array.shape)
     _check_finite(array)
     return DenseRows(array)
+
+
+def in_double(rows: Rows) -> Rows:
+    """The same rows, nothing copied, whose points and products are float64."""
+    if rows.dtype == np.float64:
+        return rows
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.array, np.float64)
+    return CSRRows(rows.matrix, np.float64) if isinstance(rows, CSRRows) else rows
 
 
 def _is_sparse(A: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix less their mean, which is never subtracted entry by entry."""
+"""Rows of a matrix less their mean, which is never subtracted entry by entry."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,28 +19,29 @@ _SLICE = 1 << 22
 def centred(rows: Rows, weights: Vector | None = None) -> tuple[Rows, Vector]:
     """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None.
 
-    A dense matrix is centred in a copy, which loses fewer digits; a sparse one stays as it is.
+    A dense matrix is centred in a copy, which loses fewer digits; a sparse one, or float32 in
+    double precision, which has digits to lose, stays as it is.
     """
     m = rows.shape[0]
     w = np.full(m, 1 / m) if weights is None else weights / weights.sum(dtype=np.float64)
     mean = rows.combine(w.astype(rows.dtype))
-    if isinstance(rows, DenseRows):
+    if isinstance(rows, DenseRows) and rows.dtype == rows.array.dtype:
         # A second pass removes what rounding left of the mean in the first.
         array = rows.array - mean
         rest = w.astype(rows.dtype) @ array
         return DenseRows(array - rest), mean + rest
-    if isinstance(rows, CSRRows):
+    if isinstance(rows, DenseRows | CSRRows):
         return CentredRows(rows, mean), mean
     raise TypeError(f"{type(rows).__name__} cannot be centred; fit without an intercept.")
 
 
 class CentredRows(Rows):
-    """The rows a_i - c of a sparse matrix, c being their mean in the weights of the problem.
+    """The rows a_i - c of a matrix, c being their mean in the weights of the problem.
 
-    dot and combine cost O(n) more than those of the sparse rows.
+    dot and combine cost O(n) more than those of the rows.
     """
 
-    def __init__(self, rows: CSRRows, mean: Vector) -> None:
+    def __init__(self, rows: DenseRows | CSRRows, mean: Vector) -> None:
         self.rows, self.mean = rows, mean
         self.shape = rows.shape
         self.dtype = rows.dtype
@@ -66,13 +67,17 @@ class CentredRows(Rows):
         return self.rows.spectral_norm(weights)[0], False
 
     def describe(self) -> Plain:
-        return {**self.rows.describe(), "name": "centred csr", "mean": describe(self.mean)}
+        inner = self.rows.describe()
+        return {**inner, "name": f"centred {inner['name']}", "mean": describe(self.mean)}
 
     def __str__(self) -> str:
-        return f"{self.shape[0]} x {self.shape[1]} centred csr"
+        return f"centred {self.rows}"
 
     def _slices(self) -> Iterator[NDArray[Any]]:
         m, n = self.shape
         step = max(1, _SLICE // n)
         for start in range(0, m, step):
-            yield self.rows.matrix[start : start + step].toarray().astype(float) - self.mean
+            part = slice(start, start + step)
+            rows = self.rows
+            array = rows.array[part] if isinstance(rows, DenseRows) else rows.matrix[part].toarray()
+            yield array.astype(float) - self.mean

@@ -15,12 +15,15 @@ _LARGE = 200_000
 
 
 class CSRRows(Rows):
-    """A canonical CSR matrix (sorted indices, no repeats) of float32 or float64."""
+    """A canonical CSR matrix (sorted indices, no repeats) of float32 or float64.
 
-    def __init__(self, A: Any) -> None:
+    `dtype` of points and products; None means that of A.
+    """
+
+    def __init__(self, A: Any, dtype: Any = None) -> None:
         self.matrix = A
         self.shape = (A.shape[0], A.shape[1])
-        self.dtype = A.dtype
+        self.dtype = A.dtype if dtype is None else np.dtype(dtype)
 
     @cached_property
     def arrays(self) -> tuple[Any, Any, Any]:

@@ -11,14 +11,17 @@ from adafw.rows.base import Rows, Vector, as_batch, as_point, read_only
 from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
+#: Entries converted at a time: what a core's cache holds is multiplied while it is there.
+_PIECE = 1 << 16
+
 
 class DenseRows(Rows):
-    """A C-contiguous array of float32 or float64."""
+    """A C-contiguous array of float32 or float64; `dtype` of points and products, None as A's."""
 
-    def __init__(self, A: NDArray[np.floating[Any]]) -> None:
+    def __init__(self, A: NDArray[np.floating[Any]], dtype: Any = None) -> None:
         self.array = np.ascontiguousarray(A)
         self.shape = (A.shape[0], A.shape[1])
-        self.dtype = A.dtype
+        self.dtype = A.dtype if dtype is None else np.dtype(dtype)
 
     @cached_property
     def arrays(self) -> Any:
@@ -26,8 +29,9 @@ class DenseRows(Rows):
         return read_only(self.array)
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
-        if batch is None:
-            return np.concatenate([part @ x for part in self._parts(x)])
+        if batch is None or self.dtype != self.array.dtype:
+            array = self.array if batch is None else self.array[batch]
+            return np.concatenate([part @ x for part in self._parts(array, x)])
         from adafw.kernels import rows
 
         rows_of = as_batch(batch, self.shape[0])
@@ -38,9 +42,12 @@ class DenseRows(Rows):
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         if batch is None:
-            ends = np.cumsum([len(part) for part in self._parts(weights)])
-            pieces = zip(np.split(weights, ends[:-1]), self._parts(weights), strict=True)
-            return np.sum([piece @ part for piece, part in pieces], axis=0)
+            first, *others = self._parts(self.array, weights)
+            total, done = np.asarray(weights[: len(first)] @ first), len(first)
+            for part in others:
+                total += weights[done : done + len(part)] @ part
+                done += len(part)
+            return total
         from adafw.kernels import rows
 
         rows_of = as_batch(batch, self.shape[0])
@@ -49,12 +56,12 @@ class DenseRows(Rows):
         rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
         return out
 
-    def _parts(self, vector: Vector) -> list[NDArray[Any]]:
+    def _parts(self, array: NDArray[Any], vector: Vector) -> list[NDArray[Any]]:
         """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""
-        if vector.dtype == self.dtype:
-            return [self.array]
-        step = max(1, (1 << 20) // self.shape[1])
-        return [self.array[k : k + step] for k in range(0, self.shape[0], step)]
+        if vector.dtype == array.dtype:
+            return [array]
+        step = max(1, _PIECE // self.shape[1])
+        return [array[k : k + step] for k in range(0, max(1, len(array)), step)]
 
     def squared_norms(self) -> Vector:
         return np.einsum("ij,ij->i", self.array, self.array)

@@ -40,11 +40,11 @@ def column_variances(rows: Rows, weights: Vector) -> NDArray[Any]:
         return column_variances(rows.rows, weights)
     w = weights / weights.sum(dtype=np.float64)
     if isinstance(rows, DenseRows):
-        mean, square = w @ rows.array, np.zeros(rows.shape[1])
+        mean, square = rows.combine(w), np.zeros(rows.shape[1])
         step = max(1, _SLICE // rows.shape[1])
         for start in range(0, rows.shape[0], step):
             part = slice(start, start + step)
-            square += w[part] @ (rows.array[part] - mean).astype(np.float64, copy=False) ** 2
+            square += w[part] @ (rows.array[part] - mean) ** 2
         return square
     if isinstance(rows, CSRRows):
         A = rows.matrix

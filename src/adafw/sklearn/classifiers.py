@@ -60,7 +60,8 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
     coef_, intercept_ : shape (1, n_features) and (1,) for two classes, else one row a class.
     gap_, value_, lower_bound_ : no coefficients in the set do better than value_ - gap_, nor
         than lower_bound_; arrays of one entry a class for more than two. gap_ is the exact
-        Frank-Wolfe gap, or value_ where that is smaller, since a loss is never below 0.
+        Frank-Wolfe gap, or value_ where that is smaller, since a loss is never below 0; it is
+        value_ - lower_bound_ where that is smaller and rounding keeps the former above tol.
     violation_ : how far coef_ is outside the set, relative to its radius: rounding only.
     n_iter_, status_, trace_, algorithm_ : iterations, why the fit stopped, its records, and what
         was used.

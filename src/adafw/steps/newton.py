@@ -17,6 +17,8 @@ from adafw.steps.spectral import SpectralStep, backtrack
 from adafw.typing import Array
 
 _CORRECTIVE = 100  # corrective inner steps before projected ones take over, if there are any
+_SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
+_MODELS = 8  # models of one iteration, each with the curvature that the steps before met
 _LOOK = 10  # projected inner steps between two looks at the gap of the model
 
 
@@ -24,11 +26,13 @@ _LOOK = 10  # projected inner steps between two looks at the gap of the model
 class NewtonStep(Step):
     """y ~ argmin over C of <g, y - x> + <y - x, H (y - x)> / 2 with H = f's Hessian at x.
 
-    Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). The model is
-    minimised until its own gap is a tenth of that of f at x, by up to `inner_steps` (K)
-    corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric diag(H) take
-    over if the set has a projection. It is Template 3 with a full matrix for the metric and
-    eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
+    Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
+    did not know of the curvature on the way (a loss is flat far out): H takes it in, and the model
+    is minimised again, up to 8 times. The model's minimiser over the whole space is taken if it
+    lies in C. Else the model is minimised until its own gap is a tenth of that of f at x, by up to
+    `inner_steps` (K) corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric
+    diag(H) take over if the set has a projection. It is Template 3 with a full matrix for the
+    metric and eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
     """
 
     inner_steps: int = 300
@@ -50,23 +54,57 @@ class NewtonStep(Step):
     def update(
         self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, dict[str, Any]]:
-        model = Quadratic(x, g, f.hessian(x))
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
+        tried: list[Array] = []
+        while True:
+            model = Quadratic(x, g, f.hessian(x, tried))
+            d = self._minimiser(model, constraint, wanted) - x
+            # A model that descends has <g, d> <= -<d, H d> / 2, whatever rounding leaves of it.
+            descent = min(float(dot(g, d)), -float(dot(d, model.hessian @ d)) / 2)
+            if not descent < 0:  # x minimises the model, up to rounding
+                return x, state
+            line = f.along(x, d)
+            value = line.value(0.0)
+            gamma = backtrack(line, value, value, descent, x.dtype)
+            if gamma >= _SHORT or len(tried) == _MODELS - 1:
+                return x + gamma * d, state
+            tried.append(d)
+
+    def _minimiser(self, model: Quadratic, constraint: Constraint, wanted: float) -> Array:
+        """A point whose gap on the model is at most `wanted`, or the last one tried."""
+        y = _unconstrained(model)
+        if constraint.violation(y) == 0 and _gap(model, constraint, y) <= wanted:
+            return y
         cycles = self.inner_steps if constraint.projection is None else _CORRECTIVE
-        y, done = _corrective(model, constraint, x, wanted, cycles)
+        y, done = _corrective(model, constraint, model.centre, wanted, cycles)
         if not done and constraint.projection is not None:
             y = _projected(model, constraint, y, wanted, self.inner_steps)
-        d = y - x
-        descent = float(dot(g, d))
-        if not descent < 0:  # x minimises the model, up to rounding
-            return x, state
-        line = f.along(x, d)
-        value = line.value(0.0)
-        return x + backtrack(line, value, value, descent, x.dtype) * d, state
+        return y
 
     @property
     def most_lmo_calls(self) -> int:
-        return 2 + _CORRECTIVE + self.inner_steps
+        return 1 + _MODELS * (2 + _CORRECTIVE + self.inner_steps)
+
+
+def _gap(model: Quadratic, constraint: Constraint, y: Array) -> float:
+    slope = model.gradient(y)
+    return float(dot(slope, y - constraint.lmo(slope)))
+
+
+def _unconstrained(model: Quadratic) -> Array:
+    """The minimiser over the whole space; of several, the shortest step in units of diag(H).
+
+    Directions of hardly any curvature are left out: what they are is a matter of rounding.
+    """
+    bend = np.diagonal(model.hessian)
+    unit = 1 / np.sqrt(np.where(bend > 0, bend, 1.0))
+    try:
+        sizes, basis = np.linalg.eigh(unit[:, None] * model.hessian * unit)
+    except np.linalg.LinAlgError:
+        return np.full_like(model.centre, np.nan)
+    kept = sizes > 1e-9 * max(float(sizes[-1]), 1e-300)
+    basis = basis[:, kept]
+    return model.centre - unit * (basis @ ((basis.T @ (unit * model.linear)) / sizes[kept]))
 
 
 def _projected(
@@ -81,9 +119,9 @@ def _projected(
     step = SpectralStep(scale)
     state = step.init(y)
     for k in range(steps):
-        slope = model.gradient(y)
-        if k % _LOOK == 0 and float(dot(slope, y - constraint.lmo(slope))) <= wanted:
+        if k % _LOOK == 0 and _gap(model, constraint, y) <= wanted:
             break
+        slope = model.gradient(y)
         before = y
         y, state = step.update(model, constraint, y, slope, k, state)
         if y is before:
@@ -121,32 +159,40 @@ def _best_weights(
     points: NDArray[Any], images: NDArray[Any], linear: Array, weights: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Weights >= 0 of sum 1 that minimise the model over the hull, and which points they keep."""
-    gram, tilt = points.T @ images, points.T @ linear
-    kept = np.arange(len(weights))
+    gram, kept = points.T @ images, np.arange(len(weights))
     while True:
-        best = _affine(gram[np.ix_(kept, kept)], tilt[kept])
-        if not np.isfinite(best).all():  # the model cannot tell the points apart at all
+        slopes = points[:, kept].T @ (images[:, kept] @ weights + linear)
+        move = _affine(gram[np.ix_(kept, kept)], slopes)
+        if not np.isfinite(move).all():  # the model cannot tell the points apart at all
             return weights, kept
+        best = weights + move
         if best.min() > 0 or len(kept) == 1:
-            return best, kept
+            return best / best.sum(), kept
         falling = best <= 0
-        reach = weights[falling] / np.maximum(weights[falling] - best[falling], 1e-300)
-        weights = weights + min(1.0, float(reach.min())) * (best - weights)
+        reach = weights[falling] / np.maximum(-move[falling], 1e-300)
+        weights = weights + min(1.0, float(reach.min())) * move
         keep = weights > 1e-14
         keep[falling.nonzero()[0][reach.argmin()]] = False
         weights, kept = weights[keep] / weights[keep].sum(), kept[keep]
 
 
-def _affine(gram: NDArray[Any], tilt: NDArray[Any]) -> NDArray[Any]:
-    """The minimiser of <w, G w> / 2 + <t, w> over all w of sum 1."""
-    k = len(tilt)
-    size = float(np.trace(gram)) / k
+def _affine(gram: NDArray[Any], slopes: NDArray[Any]) -> NDArray[Any]:
+    """The minimiser of <w, G w> / 2 + <slopes, w> over all w of sum 0.
+
+    Solved in units of its own, as G may be 1e-300 of the slopes: then w is a direction, long
+    enough to leave the hull.
+    """
+    k, tilt = len(slopes), slopes - slopes.mean()
+    size, steep = float(np.trace(gram)) / k, float(np.abs(tilt).max())
+    if not steep > 0:
+        return np.zeros_like(tilt)
     system = np.ones((k + 1, k + 1), gram.dtype)
     system[k, k] = 0
     # The ridge keeps points that the model cannot tell apart from spoiling the solution.
-    system[:k, :k] = gram + (1e-12 * size if size > 0 else 1.0) * np.eye(k)
+    system[:k, :k] = (gram / size if size > 0 else 0 * gram) + 1e-12 * np.eye(k)
     try:
-        solution = np.linalg.solve(system, np.append(-tilt, 1).astype(gram.dtype))
+        solution = np.linalg.solve(system, np.append(-tilt / steep, 0))[:k]
     except np.linalg.LinAlgError:
         return np.full(k, np.nan, gram.dtype)
-    return solution[:k] / solution[:k].sum()
+    length = min(steep / size, 1e200) if size > 0 else 1e200
+    return np.asarray((solution - solution.mean()) * length)

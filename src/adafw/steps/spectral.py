@@ -65,8 +65,10 @@ class SpectralStep(Step):
         h = None if self.scale is None else self.scale.like(x)
         length = self._length(constraint, x, g, h, state)
         d = constraint.project(x - (length * g if h is None else length * g / h), h) - x
-        slope = float(dot(g, d))
-        if not slope < 0:  # x is its own projection, up to rounding
+        # <g, d> <= -<d, h d> / a for any projection; near the minimum <g, d> itself is what
+        # rounding leaves of large terms that cancel, and of any sign.
+        slope = min(float(dot(g, d)), -float(dot(d, d if h is None else h * d)) / length)
+        if not slope < 0:  # x is its own projection
             return x, state
         line = f.along(x, d)
         values = np.append(state.get("values", []), line.value(0.0))[-self.memory :]
