@@ -209,3 +209,14 @@ def test_spectral_steps_go_on_to_the_last_digit(constraint, scale):
         gap_tolerance=1e-14, record_every=10,
     )  # fmt: skip
     assert r.status == "converged"
+
+
+@pytest.mark.parametrize("shape", [(60, 7), (5, 12), (12, 1)], ids=["tall", "wide", "one"])
+@pytest.mark.parametrize("radius", [1e-6, 0.3, 1e3])
+def test_a_quadratic_on_an_l2_ball_takes_one_newton_step(shape, radius):
+    rng = np.random.default_rng(1)
+    f = LinearModel(rng.normal(size=shape), rng.normal(size=shape[0]) + 1, adafw.losses.Squared())
+    r = adafw.minimize(
+        f, adafw.L2Ball(radius), adafw.Algorithm(Full(), NewtonStep()), max_iterations=1
+    )
+    assert r.gap <= 1e-13 * f.value(np.zeros(shape[1])) * max(1.0, radius)

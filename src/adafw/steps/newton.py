@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from adafw import checks
 from adafw.arrays import dot
+from adafw.constraints.balls import L2Ball
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
@@ -29,7 +30,7 @@ class NewtonStep(Step):
     Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
     did not know of the curvature on the way (a loss is flat far out): H takes it in, and the model
     is minimised again, up to 8 times. The model's minimiser over the whole space is taken if it
-    lies in C. Else the model is minimised until its own gap is a tenth of that of f at x, by up to
+    lies in C, and over an l2 ball it is known. Else the model is minimised until its own gap is a tenth of that of f at x, by up to
     `inner_steps` (K) corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric
     diag(H) take over if the set has a projection. It is Template 3 with a full matrix for the
     metric and eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
@@ -75,6 +76,11 @@ class NewtonStep(Step):
         y = _unconstrained(model)
         if constraint.violation(y) == 0 and _gap(model, constraint, y) <= wanted:
             return y
+        ball = getattr(constraint, "constraint", constraint)  # what a CountedSet counts for
+        if isinstance(ball, L2Ball):
+            y = _in_l2_ball(model, ball.radius)
+            if _gap(model, constraint, y) <= wanted:
+                return y
         cycles = self.inner_steps if constraint.projection is None else _CORRECTIVE
         y, done = _corrective(model, constraint, model.centre, wanted, cycles)
         if not done and constraint.projection is not None:
@@ -105,6 +111,27 @@ def _unconstrained(model: Quadratic) -> Array:
     kept = sizes > 1e-9 * max(float(sizes[-1]), 1e-300)
     basis = basis[:, kept]
     return model.centre - unit * (basis @ ((basis.T @ (unit * model.linear)) / sizes[kept]))
+
+
+def _in_l2_ball(model: Quadratic, radius: float) -> Array:
+    """The minimiser over the l2 ball: (H + s) y = H x - g with the s >= 0 that makes ||y|| = radius.
+
+    s by Newton's method on 1 / ||y||, monotone from below (More and Sorensen 1983); O(n^3).
+    """
+    sizes, basis = np.linalg.eigh(model.hessian)
+    # Where there is hardly any curvature y stays near x: the model knows nothing of what is there.
+    sizes = np.maximum(sizes, 1e-13 * float(sizes[-1]))
+    target = sizes * (basis.T @ model.centre) - basis.T @ model.linear
+    least = 1e-15 * float(sizes[-1]) + 1e-300
+    s = max(float(np.linalg.norm(target)) / radius - float(sizes[-1]), least)
+    for _ in range(100):
+        y = target / (sizes + s)
+        norm = float(np.linalg.norm(y))
+        rise = (norm / radius - 1) * norm**2 / max(float(np.sum(y**2 / (sizes + s))), 1e-300)
+        if not rise > 1e-15 * s:  # reached, or inside already at the least s
+            break
+        s += rise
+    return np.asarray(basis @ (y * min(1.0, radius / max(norm, 1e-300))))
 
 
 def _projected(
