@@ -146,7 +146,7 @@ def _settings(spec: Spec) -> str:
         f"{f' of {spec.repeats} repeats' if spec.repeats > 1 else ''}, one thread a process. "
         "Time without measuring."
     )
-    return "\n".join([head, *spec.notes])
+    return "\n".join(textwrap.fill(line, 190) for line in (head, *spec.notes))
 
 
 def svg(figure: Any) -> str:

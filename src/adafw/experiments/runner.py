@@ -246,7 +246,7 @@ def step_seconds(
     fused.settle(s)
     g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, thaw(s.rng))
     times: list[float] = []
-    while len(times) < 3 or (len(times) < 25 and sum(times) < 0.2):
+    while not times or (len(times) < 25 and sum(times) < 0.2):
         memory = copy.deepcopy(s.step)
         begun = time.process_time()
         algorithm.step.update(f, constraint, s.x, g, s.t, memory)

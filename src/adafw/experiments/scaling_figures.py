@@ -88,18 +88,21 @@ def _draw_curves(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> 
         Line2D([], [], label=line.label, **style)
         for line, style in ((first.ours, _OURS), (first.theirs, _THEIRS))
     ]
-    handles.append(Line2D([], [], color="#999999", linewidth=0.8, linestyle=":", label="goals"))
+    handles.append(Line2D([], [], color="#555555", linewidth=0.9, linestyle=":", label="goals"))
     part.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8.5)
 
 
 def _draw_size(axis: Any, outcome: Outcome, size: Size) -> None:
+    from matplotlib.ticker import NullFormatter
+
     for line, style in ((size.ours, _OURS), (size.theirs, _THEIRS)):
         curve = band(line, "cpu_seconds", "gap")
         if curve is not None:
             x, *ys = curve
             draw_line(axis, (x, *(np.asarray(y) / size.scale for y in ys)), style)
     for goal in outcome.spec.goals:
-        axis.axhline(goal, color="#999999", linewidth=0.8, linestyle=":")
+        axis.axhline(goal, color="#555555", linewidth=0.9, linestyle=":")
     axis.set(xscale="log", yscale="log", ylim=(min(outcome.spec.goals) / 10, None))
+    axis.xaxis.set_minor_formatter(NullFormatter())  # over less than a decade they would collide
     axis.tick_params(labelsize=8)
     plain(axis)
