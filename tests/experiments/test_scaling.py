@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from adafw.experiments import load_spec, reproduce
+import adafw
+from adafw.experiments import load_spec, reproduce, runner
 from adafw.experiments.results import quartiles
 from adafw.experiments.scaling import (
     DOES_NOT_GROW,
@@ -18,6 +19,7 @@ from adafw.experiments.scaling import (
     sizes,
     verdict,
 )
+from adafw.experiments.search import run_search, searches_of
 from adafw.experiments.verdicts import UNDECIDED, UNTESTED
 
 HEAD = """
@@ -37,7 +39,7 @@ shape = [{n}, {n}]
 set = "Birkhoff"
 algorithms = [
     {{ name = "AdaCSFW", learning_rate = "search", batch_size = 5 }},
-    {{ name = "AdaGrad", learning_rate = "search", gradient.name = "CSFW", gradient.batch_size = 5 }},
+    {{ name = "AdaGrad", learning_rate = "search", gradient.name = "CSFW", gradient.batch_size=5}},
 ]
 """
 TEXT = HEAD + PROBLEM.format(n=5) + PROBLEM.format(n=3)
@@ -169,6 +171,33 @@ def test_ratios_of_those_who_never_got_there_are_bounds():
     assert (lost.ratio["median"], lost.bound) == (0.25, "<=")
     neither = _ratio(_Line(inf, inf, 1), _Line(inf, inf, 2), 1.0, 0.1)
     assert (neither.known, str(neither)) == (False, "not reached")
+
+
+def test_a_projection_that_gives_up_ends_its_run_only(file, tmp_path, monkeypatch):
+    """The records so far are kept, and a search goes on with other rates."""
+    spec, work = load_spec(file), tmp_path
+    problem = spec.problems[0]
+    parts = runner.parts_of(problem, work)
+    runner.prepare(problem, parts)
+    calls = []
+
+    def project(self, x, h=None, original=adafw.Birkhoff.project):
+        calls.append(1)
+        if len(calls) > 9:
+            raise RuntimeError("the projection stalled")
+        return original(self, x, h)
+
+    monkeypatch.setattr(adafw.Birkhoff, "project", project)
+    found = {problem.name: parts for problem in spec.problems}
+    job = next(j for j in runner.jobs_of(spec, found, work) if "Grad" in j.algorithm.label)
+    runner.run_one(job)
+    outcome = json.loads(job.file.read_text())
+    assert outcome["status"] == runner.STALLED
+    assert 0 < outcome["records"][-1][0] <= 9
+    calls.clear()
+    search = next(s for s in searches_of(spec, found, work) if "Grad" in s.algorithm.label)
+    run_search(search)
+    assert runner.STALLED in {t["status"] for t in json.loads(search.file.read_text())["trials"]}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Every finished run is one file, written whole or not at all; a run in progress s
 few seconds and is taken up from there, bit for bit.
 """
 
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -14,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from adafw.recorder import Record, every
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 
+STALLED = "stalled projection"  # the status of a run that a projection ended
 AUDITED = "bounds not active"  # the claim that needs runs of its own
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -147,7 +148,7 @@ def run_all(jobs: Any, workers: int, bar: Any, run: Callable[[Any], None]) -> No
             raise
 
 
-@contextmanager
+@contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Workers started in here compute on one thread each, so that their CPU time is one core's."""
     before = {name: os.environ.get(name) for name in _THREADS}
@@ -209,10 +210,14 @@ def _minimize(job: Job, problem: Problem) -> None:
     start: dict[str, Any] = {"seed": job.seed}
     if job.state_file.is_file():
         start = {"state": State.load(job.state_file)}
-    result = adafw.minimize(
-        f, problem.constraint(), algorithm, **start, **budget,
-        callbacks=[_Saver(job.state_file)], progress=False,
-    )  # fmt: skip
+    saver = _Saver(job.state_file)
+    try:
+        result = adafw.minimize(
+            f, problem.constraint(), algorithm, **start, **budget, callbacks=[saver], progress=False
+        )
+    except RuntimeError:  # a projection that could not reach its accuracy and says so
+        _finish(job, {"status": STALLED, "records": saver.records, "step": {}})
+        return
     if result.status in ("callback", "interrupted"):
         result.state.save(job.state_file)
         raise Stopped
@@ -224,7 +229,12 @@ def _minimize(job: Job, problem: Problem) -> None:
     }
     if problem.series and result.status != "diverged":
         constraint = problem.constraint()
-        outcome["step_seconds"] = step_seconds(f, constraint, algorithm, result.state)
+        with contextlib.suppress(RuntimeError):
+            outcome["step_seconds"] = step_seconds(f, constraint, algorithm, result.state)
+    _finish(job, outcome)
+
+
+def _finish(job: Job, outcome: dict[str, Any]) -> None:
     write_text(job.file, json.dumps(outcome))
     job.state_file.unlink(missing_ok=True)
 
@@ -276,7 +286,10 @@ def warm_up(
     """A few iterations off the record: code is compiled and data paged in before the clock runs."""
     key = f"{job.parts} {job.problem.name} {job.algorithm.label}"
     if key not in _warm:
-        adafw.minimize(f, constraint, algorithm, max_iterations=2, record_every=2, progress=False)
+        with contextlib.suppress(RuntimeError):  # the run itself will tell
+            adafw.minimize(
+                f, constraint, algorithm, max_iterations=2, record_every=2, progress=False
+            )
         _warm.add(key)
 
 
@@ -285,8 +298,10 @@ class _Saver:
 
     def __init__(self, file: Path) -> None:
         self.file, self.saved = file, time.monotonic()
+        self.records: list[Any] = []
 
     def __call__(self, state: State, record: Record) -> bool:
+        self.records = list(state.records)
         if time.monotonic() - self.saved > _SAVE_EVERY:
             state.save(self.file)
             self.saved = time.monotonic()

@@ -62,7 +62,7 @@ class Size:
                 side: {
                     "algorithm": line.label,
                     "seconds_per_iteration": quartiles(per_iteration(line)),
-                    "seconds_per_step_alone": quartiles(np.array(list(line.step_seconds.values()))),
+                    "seconds_per_step_alone": quartiles(step_costs(line)),
                 }
                 for side, line in (("frank_wolfe", self.ours), ("projected", self.theirs))
             },
@@ -82,6 +82,11 @@ class Size:
 def per_iteration(line: Line) -> Column:
     """CPU seconds an iteration, gradient included, one for each seed."""
     return line.final("cpu_seconds") / np.maximum(1, line.final("iteration"))
+
+
+def step_costs(line: Line) -> Column:
+    """CPU seconds of a step alone, one for each seed that ran to its end; NaN if none did."""
+    return np.array(list(line.step_seconds.values()) or [math.nan])
 
 
 def sizes(outcome: Outcome) -> dict[str, list[Size]]:

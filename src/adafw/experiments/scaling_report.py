@@ -3,11 +3,9 @@
 import math
 from html import escape
 
-import numpy as np
-
 from adafw.experiments.html import html_table
-from adafw.experiments.results import Column, Outcome, quartiles
-from adafw.experiments.scaling import Ratio, Size, per_iteration, sizes
+from adafw.experiments.results import Outcome, quartiles
+from adafw.experiments.scaling import Ratio, Size, per_iteration, sizes, step_costs
 
 RULE = (
     "The relative gap is the Frank-Wolfe gap over f(x₀) - the best lower bound that any run "
@@ -49,10 +47,10 @@ def series_tables(outcome: Outcome) -> list[str]:
 def _cost(name: str, size: Size) -> list[str]:
     cells = [escape(name), str(size.n)]
     for costs in (
-        [np.array(list(line.step_seconds.values())) for line in (size.ours, size.theirs)],
+        [step_costs(line) for line in (size.ours, size.theirs)],
         [per_iteration(line) for line in (size.ours, size.theirs)],
     ):
-        ours, theirs = (_median(values) for values in costs)
+        ours, theirs = (quartiles(values)["median"] for values in costs)
         cells += [_time(ours), _time(theirs), f"{theirs / ours:.2g}"]
     return cells
 
@@ -69,10 +67,6 @@ def _spread(ratio: Ratio) -> str:
         return "-"
     low, high = ratio.ratio["lower"], ratio.ratio["upper"]
     return f"{ratio}<br><small>[{low:.2g}, {high:.2g}]</small>"
-
-
-def _median(values: Column) -> float:
-    return quartiles(values)["median"] if len(values) else math.nan
 
 
 def _time(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """Learning rates that a file leaves to the paper's search, found before the runs."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from adafw.experiments import runner
 from adafw.experiments.spec import SEARCHED, AlgorithmSpec, Problem, Spec, digest
 from adafw.experiments.tuned import with_rate
 from adafw.files import write_text
-from adafw.tuning import TUNING_SEED, Trial, power_of_ten
+from adafw.tuning import TUNING_SEED, Trial, power_of_ten, search
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,20 @@ def run_search(job: Search) -> None:
     f, constraint = runner.objective(job.problem, job.parts), job.problem.constraint()
     runner.warm_up(f, job, constraint, job.algorithm.build())
 
-    def report(trial: Trial) -> None:
+    def run(i: int, eta: float) -> Trial:
+        try:
+            result = adafw.minimize(
+                f, constraint, with_rate(job.algorithm, eta).build(), seed=TUNING_SEED,
+                callbacks=lambda state, record: runner.asked_to_stop(), progress=False,
+                **job.budget,
+            )  # fmt: skip
+        except RuntimeError:  # a projection that could not reach its accuracy and says so
+            return Trial(i, eta, math.nan, math.nan, runner.STALLED)
         if runner.asked_to_stop():
             raise runner.Stopped
+        return Trial(i, eta, result.value, result.gap, result.status)
 
-    tuning = adafw.tune(
-        f, constraint, lambda eta: with_rate(job.algorithm, eta).build(), report=report,
-        callbacks=[lambda state, record: runner.asked_to_stop()], progress=False, **job.budget,
-    )  # fmt: skip
+    tuning = search(run, "gap")
     outcome = {"exponent": tuning.best.exponent, "settled": tuning.settled,
                "trials": [vars(trial) for trial in tuning.trials]}  # fmt: skip
     write_text(job.file, json.dumps(outcome))
