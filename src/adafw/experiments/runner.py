@@ -25,7 +25,6 @@ from adafw.datasets import load_parts
 from adafw.experiments.audit import AuditedStep
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec, digest
 from adafw.files import write_text
-from adafw.random import thaw
 from adafw.recorder import Record, every
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
@@ -247,14 +246,14 @@ def _path(f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm) -> s
 def step_seconds(
     f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm, state: State
 ) -> float:
-    """CPU seconds of one step alone, gradient given, at the end of a run: the median of a few.
+    """CPU seconds of one step alone, exact gradient given, at the end of a run: median of a few.
 
     That is K linear minimisations, or one projection, and the metric and vector work around them,
     by the code for any problem, whatever code the run itself used.
     """
     s = state.copy()
     fused.settle(s)
-    g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, thaw(s.rng))
+    g = f.gradient(s.x)
     times: list[float] = []
     while not times or (len(times) < 25 and sum(times) < 0.2):
         memory = copy.deepcopy(s.step)
