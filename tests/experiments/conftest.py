@@ -41,7 +41,7 @@ gradient = "CSFW"
 [[algorithms]]
 label = "direct"
 gradient = "CSFW"
-step = "DirectStep"
+step = "PreconditionedStep"
 """
 
 

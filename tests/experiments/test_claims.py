@@ -11,7 +11,7 @@ from adafw.recorder import Trace
 FW = {"name": "CSFW"}
 GRAD = {"name": "AdaGrad", "learning_rate": 1.0}
 SAME = {"name": "AdaGrad", "learning_rate": 1.0, "gradient": "CSFW"}
-DIRECT = {"gradient": "CSFW", "step": "DirectStep"}
+DIRECT = {"gradient": "CSFW", "step": "PreconditionedStep"}
 
 
 def ada(k=2):

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw import arrays, checks
 from adafw.arrays import Constant, finite, namespace
@@ -92,3 +93,8 @@ class GroupBall(Constraint):
 
     def __repr__(self) -> str:
         return f"GroupBall(radius={self.radius}, {self._count} groups of {self.groups.value.size})"
+
+
+def consecutive(n: int, size: int) -> NDArray[np.integer[Any]]:
+    """Labels of groups of `size` coordinates each, one after the other; the last may be shorter."""
+    return np.arange(checks.integer(n, "n", 1)) // checks.integer(size, "size", 1)

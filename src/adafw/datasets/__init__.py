@@ -9,7 +9,13 @@ from adafw.datasets.images import cifar10
 from adafw.datasets.libsvm import read_libsvm, write_libsvm
 from adafw.datasets.parts import libsvm_to_parts, load_parts, save_parts
 from adafw.datasets.store import DataMissing, data_directory
-from adafw.datasets.synthetic import correlated_regression, support_vector, text_like
+from adafw.datasets.synthetic import (
+    correlated_regression,
+    low_rank,
+    matching,
+    support_vector,
+    text_like,
+)
 from adafw.datasets.text import imdb, rcv1
 from adafw.datasets.year_msd import standardised, year_prediction
 
@@ -24,6 +30,8 @@ __all__ = [
     "imdb",
     "libsvm_to_parts",
     "load_parts",
+    "low_rank",
+    "matching",
     "rcv1",
     "read_libsvm",
     "save_parts",

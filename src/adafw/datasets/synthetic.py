@@ -84,3 +84,39 @@ def correlated_regression(
     signal *= 0.5 * 11 / (signal.std() or 1.0)
     y = 1998 + signal + np.sqrt(0.75) * 11 * rng.standard_normal(m)
     return A * np.logspace(0, 3, n), y
+
+
+def low_rank(
+    n: int = 100, rank: int = 5, share: float = 0.3, noise: float = 0.1, seed: int = 0
+) -> tuple[Any, NDArray[Any]]:
+    """Entries of an n x n matrix of low rank, observed with noise: data for matrix completion.
+
+    X = U V^T / sqrt(rank) with normal factors, so that entries have variance 1; a `share` of them,
+    drawn without repeats, is observed. Sample i is the matrix with a single 1 at its place, stored
+    as a row of n^2 entries: the problem of `adafw.MatrixCompletion`.
+    """
+    n, rank = checks.integer(n, "n", 1), checks.integer(rank, "rank", 1)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, n)) / np.sqrt(rank)
+    m = max(1, int(checks.real(share, "share", 0, 1) * n * n))
+    places = np.sort(rng.choice(n * n, m, replace=False))
+    A = sparse.csr_array((np.ones(m), places, np.arange(m + 1)), shape=(m, n * n))
+    return A, X.ravel()[places] + checks.real(noise, "noise", 0) * rng.standard_normal(m)
+
+
+def matching(
+    n: int = 50, features: int = 10, noise: float = 0.5, seed: int = 0
+) -> tuple[Any, NDArray[Any]]:
+    """Which of n items is which, by noisy features of theirs: least squares over assignments.
+
+    F holds normal features of n items; G = P F + noise those of the same items in another order,
+    P being a permutation matrix. Every entry G_ik is one sample: <row i of X, column k of F> is to
+    be near it. Samples are n x n matrices with one row that is not 0, stored as rows of n^2
+    entries.
+    """
+    n, features = checks.integer(n, "n", 1), checks.integer(features, "features", 1)
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((n, features))
+    G = F[rng.permutation(n)]
+    G = G + checks.real(noise, "noise", 0) * rng.standard_normal(G.shape)
+    return sparse.csr_array(sparse.kron(sparse.eye_array(n), F.T)), G.ravel()

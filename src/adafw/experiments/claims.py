@@ -5,27 +5,39 @@ opposite does, and is undecided if the bands overlap. All comparisons are at the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from adafw.experiments.networks import claims as networks
 from adafw.experiments.results import Line, Outcome, quartiles
 from adafw.experiments.runner import AUDITED
-from adafw.experiments.spec import Problem
+from adafw.experiments.scaling import judge_series
+from adafw.experiments.spec import Problem, Spec
 from adafw.experiments.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Claim
+
+_OF_SERIES = "advantage grows with dimension"
 
 
 def judge(outcome: Outcome) -> list[Claim]:
-    """All claims that the experiment's file names, for each of its problems."""
+    """All claims that the experiment's file names, for each of its problems or series."""
+    check_claims(outcome.spec)
+    if outcome.spec.scaling:
+        return judge_series(outcome) if outcome.spec.claims else []
     known: dict[str, Any] = networks.CLAIMS if outcome.spec.networks else _CLAIMS
-    unknown = sorted(set(outcome.spec.claims) - set(known))
-    if unknown:
-        raise ValueError(f"claims must be among {', '.join(known)}, got {unknown[0]!r}.")
     return [
         known[name](outcome, problem)
         for problem in outcome.spec.problems
         for name in outcome.spec.claims
     ]
+
+
+def check_claims(spec: Spec) -> None:
+    """Refuses a claim that nobody can judge, before any work."""
+    known: Iterable[str] = networks.CLAIMS if spec.networks else _CLAIMS
+    known = (_OF_SERIES,) if spec.scaling else known
+    unknown = sorted(set(spec.claims) - set(known))
+    if unknown:
+        raise ValueError(f"claims must be among {', '.join(known)}, got {unknown[0]!r}.")
 
 
 def _compare(ours: Line, theirs: Line, column: str) -> int:

@@ -24,10 +24,22 @@ def _correlated_regression(m: int = 463_715, n: int = 90, seed: int = 0) -> Data
     return Dataset(A, y - y.mean(), "correlated regression", "generated, standardised")
 
 
+def _low_rank(n: int, seed: int = 0, **options: Any) -> Dataset:
+    A, y = datasets.low_rank(n, seed=seed, **options)
+    return Dataset(A, y, f"observed entries of a {n} x {n} matrix", f"generated, seed {seed}")
+
+
+def _matching(n: int, seed: int = 0, **options: Any) -> Dataset:
+    A, y = datasets.matching(n, seed=seed, **options)
+    return Dataset(A, y, f"features of {n} items to match", f"generated, seed {seed}")
+
+
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "support_vector": _support_vector,
     "text_like": _text_like,
     "correlated_regression": _correlated_regression,
+    "low_rank": _low_rank,
+    "matching": _matching,
     "rcv1": datasets.rcv1,
     "year_prediction": datasets.year_prediction,
     "libsvm": datasets.from_libsvm,

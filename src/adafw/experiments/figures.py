@@ -5,6 +5,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from adafw.experiments import scaling_figures
+from adafw.experiments.drawing import draw_line, plain
 from adafw.experiments.results import Line, Outcome, band
 from adafw.experiments.spec import AnyProblem, Problem, Spec, form
 from adafw.files import replacing
@@ -29,19 +31,28 @@ def draw(outcome: Outcome) -> Any:
     from adafw.experiments.networks import figures as networks
 
     spec = outcome.spec
+    if spec.scaling:
+        figure = scaling_figures.draw(outcome)
+        _frame(figure, spec)
+        return figure
     draw_problem: Any = networks.draw_problem if spec.networks else _draw_problem
     rows = 2 * len(spec.problems)
     figure = Figure(figsize=(13, 3.4 * rows + 1.9), layout="constrained")
     parts = figure.subfigures(len(spec.problems), 1, squeeze=False)[:, 0]
     for part, problem in zip(parts, spec.problems, strict=True):
         draw_problem(part, outcome, problem)
+    _frame(figure, spec)
+    return figure
+
+
+def _frame(figure: Any, spec: Spec) -> None:
+    """The title, and the settings as the foot."""
     figure.suptitle(
         spec.title + (f" ({form(spec)} form)" if spec.quick or spec.reduced else ""),
         weight="bold",
         fontsize=13,
     )
     figure.supxlabel(_settings(spec), fontsize=8.5, color="#444444", x=0.01, ha="left")
-    return figure
 
 
 def _draw_problem(part: Any, outcome: Outcome, problem: Problem) -> None:
@@ -72,21 +83,6 @@ def explain(
     colour = "#b00020" if about["is_stand_in"] else "#222222"
     text = textwrap.fill(f"{about['label']}; {problem.words}", 165)
     part.suptitle(text, fontsize=9.5, color=colour)
-
-
-def draw_line(axis: Any, curve: Any, style: dict[str, Any]) -> None:
-    """A line (x, middle, lower, upper) and its band; nothing for None."""
-    if curve is None:  # nothing positive to show on a logarithmic axis
-        return
-    x, middle, lower, upper = curve
-    axis.fill_between(x, lower, upper, color=style["color"], alpha=0.16, linewidth=0)
-    axis.plot(x, middle, **style)
-
-
-def plain(axis: Any) -> None:
-    """A light grid, no frame."""
-    axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _handle(line: Line, style: dict[str, Any]) -> Any:
@@ -150,7 +146,7 @@ def _settings(spec: Spec) -> str:
         f"{f' of {spec.repeats} repeats' if spec.repeats > 1 else ''}, one thread a process. "
         "Time without measuring."
     )
-    return "\n".join([head, *spec.notes])
+    return "\n".join(textwrap.fill(line, 190) for line in (head, *spec.notes))
 
 
 def svg(figure: Any) -> str:

@@ -5,7 +5,10 @@ import re
 from html import escape
 from typing import Any
 
+from adafw.experiments.html import html_table
 from adafw.experiments.results import Line, Outcome, mean_and_deviation, mean_curve, quartiles
+from adafw.experiments.scaling_report import RULE as _GROWTH
+from adafw.experiments.scaling_report import series_tables
 from adafw.experiments.spec import AnyProblem, Problem, form
 from adafw.experiments.verdicts import Claim
 
@@ -31,6 +34,8 @@ tr.best td { background: #fff6ea; }
 .verdict { display: inline-block; padding: 1px 9px; border-radius: 10px; font-size: 13px;
   font-weight: 600; white-space: nowrap; }
 .holds { background: #e2f4e6; color: #14602a; } .fails { background: #fde4e6; color: #8a1020; }
+.grows { background: #e2f4e6; color: #14602a; }
+.reversed { background: #fde4e6; color: #8a1020; } .does { background: #fff1d6; color: #7a4a00; }
 .undecided, .not { background: #eceef1; color: #454a52; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; }
@@ -47,14 +52,21 @@ _FINAL_EPOCH = (
     "After the last epoch: mean over seeds, and one standard deviation. Peak: the epoch whose mean "
     "test accuracy is best. Highlighted: best mean test accuracy after the last epoch."
 )
-_QUARTILES = "it does for the medians over seeds and the quartile bands are apart"
-_DEVIATIONS = "it does for the means over seeds and the bands of one standard deviation are apart"
+_COMPARISON = (
+    "A comparison holds if it does for the {}, fails if the opposite does, and is undecided if the "
+    "bands overlap. All at the same budget."
+)
+_QUARTILES = _COMPARISON.format("medians over seeds and the quartile bands are apart")
+_DEVIATIONS = _COMPARISON.format(
+    "means over seeds and the bands of one standard deviation are apart"
+)
 
 
 def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
     """The whole page; nothing in it is fetched from anywhere."""
     spec = outcome.spec
     final_table: Any = _epochs_table if spec.networks else _final_table
+    rule = _DEVIATIONS if spec.networks else _QUARTILES
     body = [
         f"<h1>{escape(spec.title)}</h1>",
         f'<p class="quiet">{escape(_subtitle(outcome))}</p>',
@@ -65,7 +77,8 @@ def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
         ],
         f"<figure>{_inline(svg)}</figure>",
         "<h2>The paper's claims, judged by this run</h2>",
-        _claims_table(claims, len(spec.problems) > 1, spec.networks),
+        _claims_table(claims, len(spec.problems) > 1, _GROWTH if spec.scaling else rule),
+        *(series_tables(outcome) if spec.scaling else []),
         "<h2>Final numbers</h2>",
         f"<p>{_FINAL_EPOCH if spec.networks else _FINAL_ITERATE}</p>",
         *[final_table(outcome, problem) for problem in spec.problems],
@@ -96,7 +109,7 @@ def _subtitle(outcome: Outcome) -> str:
     return f"{form(spec)} form; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
 
 
-def _claims_table(claims: list[Claim], several: bool, networks: bool) -> str:
+def _claims_table(claims: list[Claim], several: bool, rule: str) -> str:
     if not claims:
         return "<p>The experiment's file names no claims.</p>"
     head = ["Verdict", *(["Problem"] if several else []), "Claim", "Paper", "Here"]
@@ -108,11 +121,7 @@ def _claims_table(claims: list[Claim], several: bool, networks: bool) -> str:
         evidence = re.sub(r"(?<=\de)-(?=\d)", "\u2011", escape(claim.evidence))
         rest = (escape(claim.statement), escape(claim.source), evidence)
         rows.append([badge, *problem, *rest])
-    legend = (
-        f'<p class="quiet">A comparison holds if {_DEVIATIONS if networks else _QUARTILES}, fails '
-        "if the opposite does, and is undecided if the bands overlap. All at the same budget.</p>"
-    )
-    return _table(head, rows) + legend
+    return html_table(head, rows) + f'<p class="quiet">{rule}</p>'
 
 
 def _final_table(outcome: Outcome, problem: Problem) -> str:
@@ -136,7 +145,7 @@ def _final_table(outcome: Outcome, problem: Problem) -> str:
         for line in lines
     ]  # fmt: skip
     heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
-    return heading + _table(head, rows, numbers=range(1, 9), best=lines.index(best))
+    return heading + html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
 
 
 def _epochs_table(outcome: Outcome, problem: AnyProblem) -> str:
@@ -156,7 +165,7 @@ def _epochs_table(outcome: Outcome, problem: AnyProblem) -> str:
             *(_count(line, name) for name in ("cpu_seconds", "gradient_evaluations", "violation")),
         ])  # fmt: skip
     heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
-    return heading + _table(head, rows, numbers=range(1, 9), best=lines.index(best))
+    return heading + html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
 
 
 def _mean(line: Line, column: str) -> str:
@@ -170,9 +179,10 @@ def _settings_table(outcome: Outcome, problem: AnyProblem) -> str:
     text = f"{what}; {problem.words}"
     rows = []
     for line in outcome.of(problem):
-        parts = f"<br><small>{escape(problem.parts(line.spec))}</small>"
+        code = f"; {line.path} code" if line.path else ""
+        parts = f"<br><small>{escape(problem.parts(line.spec) + code)}</small>"
         rows.append([escape(line.label), escape(line.spec.setting) + parts, escape(line.spec.note)])
-    return f"<p>{escape(text)}</p>" + _table(["Algorithm", "Settings", "Chosen by"], rows)
+    return f"<p>{escape(text)}</p>" + html_table(["Algorithm", "Settings", "Chosen by"], rows)
 
 
 def _notes(outcome: Outcome) -> str:
@@ -199,17 +209,3 @@ def _spread(line: Line, column: str, shift: float = 0.0) -> str:
 def _count(line: Line, column: str) -> str:
     middle = quartiles(line.final(column))["median"]
     return f"{middle:,.0f}".replace(",", "\u202f") if middle >= 100 else f"{middle:.3g}"
-
-
-def _table(head: list[str], rows: list[list[str]], numbers: Any = (), best: int = -1) -> str:
-    def cell(tag: str, i: int, text: str) -> str:
-        return f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>"
-
-    top = "".join(cell("th", i, escape(text)) for i, text in enumerate(head))
-    lines = "".join(
-        f"<tr{' class=best' if n == best else ''}>"
-        + "".join(cell("td", i, text) for i, text in enumerate(row))
-        + "</tr>"
-        for n, row in enumerate(rows)
-    )
-    return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adafw import checks
-from adafw.experiments import boards, figures, report, results, runner
-from adafw.experiments.claims import judge
+from adafw.experiments import boards, figures, report, results, runner, scaling
+from adafw.experiments.claims import check_claims, judge
 from adafw.experiments.results import Outcome
-from adafw.experiments.spec import check_seeds, load_spec
+from adafw.experiments.search import run_search, searches_of, with_rates
+from adafw.experiments.spec import Spec, check_seeds, load_spec
 from adafw.files import discard_partial, write_text
 from adafw.tensorboard import writer_class
 
@@ -65,6 +66,7 @@ def reproduce(
     Call it under `if __name__ == "__main__":`, since it starts processes.
     """
     spec = load_spec(experiment, quick, full)
+    check_claims(spec)
     if tensorboard is not None:
         writer_class()  # better missed now than after the runs
     if seeds is not None:
@@ -78,15 +80,16 @@ def reproduce(
     work.mkdir(parents=True, exist_ok=True)
     discard_partial(work)
     parts = {problem.name: runner.parts_of(problem, work) for problem in spec.problems}
+    searches = searches_of(spec, parts, work)
+    jobs = runner.jobs_of(spec, parts, work)  # as many as with the rates that are searched for
+    bar.start(spec.name, len(searches) + len(jobs))
+    _run(searches, workers, bar, run_search, spec, parts)
+    spec, tried = with_rates(spec, searches)
     jobs = runner.jobs_of(spec, parts, work)
-    if not all(job.file.is_file() for job in jobs):
-        for problem in spec.problems:
-            runner.prepare(problem, parts[problem.name])
-    bar.start(spec.name, len(jobs))
-    runner.run_all(jobs, workers, bar)
+    _run(jobs, workers, bar, runner.run_one, spec, parts)
     about = {name: json.loads(runner.about_file(path).read_text()) for name, path in parts.items()}
     outcome = results.collect(spec, about, jobs, workers)
-    write(outcome, folder)
+    write(outcome, folder, tried)
     if tensorboard is not None:
         boards.log_runs(outcome, Path(tensorboard))
     for path in parts.values():  # large, and of no use once every run is done
@@ -94,11 +97,23 @@ def reproduce(
     return outcome
 
 
-def write(outcome: Outcome, folder: Path) -> None:
+def _run(jobs: Any, workers: int, bar: Bar, run: Any, spec: Spec, parts: dict[str, Path]) -> None:
+    """Runs what is left of the jobs; the data are made only if something is."""
+    if not all(job.file.is_file() for job in jobs):
+        for problem in spec.problems:
+            runner.prepare(problem, parts[problem.name])
+    runner.run_all(jobs, workers, bar, run)
+
+
+def write(outcome: Outcome, folder: Path, searches: Sequence[dict[str, Any]] = ()) -> None:
     """All files of a finished experiment."""
     claims = judge(outcome)
     results.write_traces(outcome, folder / "trace.csv")
-    table = _finite(results.summary(outcome, claims))
+    more: dict[str, Any] = {"searches": list(searches)} if searches else {}
+    if outcome.spec.scaling:
+        series = scaling.sizes(outcome)
+        more["series"] = {name: [size.table() for size in row] for name, row in series.items()}
+    table = _finite(results.summary(outcome, claims, **more))
     write_text(folder / "summary.json", json.dumps(table, indent=2, allow_nan=False) + "\n")
     svg = figures.save(outcome, folder)
     write_text(folder / "report.html", report.render(outcome, claims, svg))

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +31,8 @@ class Line:
     setting: str
     traces: dict[int, Any]
     statuses: dict[int, str]
+    path: str = ""
+    step_seconds: dict[int, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -63,11 +65,15 @@ class Line:
 
     def seconds_to(self, gap: float) -> float:
         """Median CPU seconds until the gap is at most this; inf where most runs never got there."""
+        return float(np.median(self.each_seconds_to(gap)))
+
+    def each_seconds_to(self, gap: float) -> Column:
+        """CPU seconds until the gap is at most this, one for each seed; inf if never."""
         reached = []
         for trace in self.traces.values():
             below = np.flatnonzero(trace["gap"] <= gap)
             reached.append(trace["cpu_seconds"][below[0]] if below.size else math.inf)
-        return float(np.median(reached))
+        return np.array(reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,7 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
     for problem in spec.problems:
         mine = [job for job in jobs if job.problem is problem]
         for algorithm in problem.algorithms:
-            traces, statuses = {}, {}
+            traces, statuses, steps, path = {}, {}, {}, ""
             for seed in spec.seeds:
                 runs = [
                     json.loads(job.file.read_text())
@@ -104,8 +110,11 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
                     if job.algorithm is algorithm and job.seed == seed and not job.audit
                 ]
                 traces[seed], statuses[seed] = _merged(runs, problem.trace), runs[0]["status"]
+                path = runs[0].get("path", "")
+                if "step_seconds" in runs[0]:
+                    steps[seed] = float(np.median([run["step_seconds"] for run in runs]))
             setting = spec.setting(problem, algorithm)
-            lines.append(Line(problem, algorithm, setting, traces, statuses))
+            lines.append(Line(problem, algorithm, setting, traces, statuses, path, steps))
         for job in mine:
             if job.audit:
                 audits[problem.name] = json.loads(job.file.read_text())["step"]
@@ -174,8 +183,8 @@ def quartiles(values: Column) -> dict[str, float]:
     return {"median": float(middle), "lower": float(lower), "upper": float(upper)}
 
 
-def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
-    """summary.json: final medians and spread, verdicts, settings, data, environment."""
+def summary(outcome: Outcome, claims: list[Any], **more: Any) -> dict[str, Any]:
+    """summary.json: final medians and spread, verdicts, settings, data, environment; and more."""
     spec = outcome.spec
     lower_bounds = (
         {} if spec.networks else
@@ -199,12 +208,14 @@ def summary(outcome: Outcome, claims: list[Any]) -> dict[str, Any]:
                 "algorithm": line.label,
                 "setting": line.setting,
                 "note": line.spec.note,
+                "code": line.path,
                 "status": {str(seed): status for seed, status in line.statuses.items()},
                 "final": final(line),
             }
             for line in outcome.lines
         ],
         "bounds_on_inner_steps": outcome.audits,
+        **more,
         "claims": [vars(claim) for claim in claims],
         "environment": outcome.environment,
     }

@@ -4,28 +4,32 @@ Every finished run is one file, written whole or not at all; a run in progress s
 few seconds and is taken up from there, bit for bit.
 """
 
+import contextlib
+import copy
 import json
 import multiprocessing
 import os
 import signal
+import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import adafw
+from adafw import fused
 from adafw.datasets import load_parts
-from adafw.experiments.alternatives import AuditedStep
+from adafw.experiments.audit import AuditedStep
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec, digest
 from adafw.files import write_text
 from adafw.recorder import Record, every
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 
+STALLED = "stalled projection"  # the status of a run that a projection ended
 AUDITED = "bounds not active"  # the claim that needs runs of its own
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -91,17 +95,12 @@ def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:
                     for line in problem.algorithms
                 ]
     for problem in spec.problems if AUDITED in spec.claims else ():
-        line = next((a for a in problem.algorithms if is_adaptive(a)), None)
+        line = next((a for a in problem.algorithms if problem.family(a) == "adaptive"), None)
         if line is not None:
             found.append(
                 _job(spec, problem, line, spec.seeds[0], 0, parts[problem.name], work, audit=True)
             )
     return found
-
-
-def is_adaptive(line: AlgorithmSpec) -> bool:
-    """Whether the line is Template 3."""
-    return isinstance(line.build().step, AdaptiveStep)
 
 
 def _job(
@@ -116,8 +115,8 @@ def _job(
     return Job(problem, line, seed, budget, parts, file, audit)
 
 
-def run_all(jobs: list[Job], workers: int, bar: Any) -> None:
-    """Runs what has not been run yet. `bar.advance()` is called once for every finished job."""
+def run_all(jobs: Any, workers: int, bar: Any, run: Callable[[Any], None]) -> None:
+    """Runs, by `run`, the jobs whose files are missing; `bar.advance()` is called once for each."""
     left = []
     for job in jobs:
         if job.file.is_file():
@@ -134,7 +133,7 @@ def run_all(jobs: list[Job], workers: int, bar: Any) -> None:
             min(workers, len(left)), context, initializer=_start_worker, initargs=(stop,)
         ) as pool,
     ):
-        waiting: set[Future[None]] = {pool.submit(run_one, job) for job in left}
+        waiting: set[Future[None]] = {pool.submit(run, job) for job in left}
         try:
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -148,7 +147,7 @@ def run_all(jobs: list[Job], workers: int, bar: Any) -> None:
             raise
 
 
-@contextmanager
+@contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Workers started in here compute on one thread each, so that their CPU time is one core's."""
     before = {name: os.environ.get(name) for name in _THREADS}
@@ -198,11 +197,11 @@ def run_one(job: Job) -> None:
 
 
 def _minimize(job: Job, problem: Problem) -> None:
-    f = _objective(problem, job.parts)
+    f = objective(problem, job.parts)
     algorithm = job.algorithm.build()
     if job.audit and isinstance(algorithm.step, AdaptiveStep):
         algorithm = replace(algorithm, step=AuditedStep(algorithm.step))
-    _warm_up(f, job, problem.constraint(), algorithm)
+    warm_up(f, job, problem.constraint(), algorithm)
     budget = dict(job.budget)
     seconds = budget.get("record_every")
     if isinstance(seconds, dict):
@@ -210,29 +209,68 @@ def _minimize(job: Job, problem: Problem) -> None:
     start: dict[str, Any] = {"seed": job.seed}
     if job.state_file.is_file():
         start = {"state": State.load(job.state_file)}
-    result = adafw.minimize(
-        f, problem.constraint(), algorithm, **start, **budget,
-        callbacks=[_Saver(job.state_file)], progress=False,
-    )  # fmt: skip
+    saver = _Saver(job.state_file)
+    try:
+        result = adafw.minimize(
+            f, problem.constraint(), algorithm, **start, **budget, callbacks=[saver], progress=False
+        )
+    except RuntimeError:  # a projection that could not reach its accuracy and says so
+        _finish(job, {"status": STALLED, "records": saver.records, "step": {}})
+        return
     if result.status in ("callback", "interrupted"):
         result.state.save(job.state_file)
         raise Stopped
-    outcome = {
+    outcome: dict[str, Any] = {
         "status": result.status,
         "records": [list(record) for record in result.trace],
         "step": {k: v for k, v in result.state.step.items() if isinstance(v, int)},
+        "path": _path(f, problem.constraint(), algorithm),
     }
+    if problem.series and result.status != "diverged":
+        constraint = problem.constraint()
+        with contextlib.suppress(RuntimeError):
+            outcome["step_seconds"] = step_seconds(f, constraint, algorithm, result.state)
+    _finish(job, outcome)
+
+
+def _finish(job: Job, outcome: dict[str, Any]) -> None:
     write_text(job.file, json.dumps(outcome))
     job.state_file.unlink(missing_ok=True)
+
+
+def _path(f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm) -> str:
+    """Which code ran the iterations: compiled for this combination, or that of any problem."""
+    return "generic" if fused.find(f, constraint, algorithm) is None else "compiled"
+
+
+def step_seconds(
+    f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm, state: State
+) -> float:
+    """CPU seconds of one step alone, exact gradient given, at the end of a run: median of a few.
+
+    That is K linear minimisations, or one projection, and the metric and vector work around them,
+    by the code for any problem, whatever code the run itself used.
+    """
+    s = state.copy()
+    fused.settle(s)
+    g = f.gradient(s.x)
+    times: list[float] = []
+    while not times or (len(times) < 25 and sum(times) < 0.2):
+        memory = copy.deepcopy(s.step)
+        begun = time.process_time()
+        algorithm.step.update(f, constraint, s.x, g, s.t, memory)
+        times.append(time.process_time() - begun)
+    return statistics.median(times)
 
 
 #: The objective of the last job, which the next one mostly shares, and what it was made from.
 _held: tuple[Any, Any] = (None, None)
 
 
-def _objective(problem: Problem, parts: Path) -> adafw.LinearModel:
+def objective(problem: Problem, parts: Path) -> adafw.LinearModel:
+    """The objective on mapped data."""
     global _held
-    key = (parts, str(problem.loss))
+    key = (parts, str(problem.loss), problem.shape)
     if _held[0] != key:
         _held = (key, problem.objective(*load_parts(parts)))
     return _held[1]
@@ -241,13 +279,16 @@ def _objective(problem: Problem, parts: Path) -> adafw.LinearModel:
 _warm: set[str] = set()
 
 
-def _warm_up(
-    f: adafw.LinearModel, job: Job, constraint: adafw.Constraint, algorithm: adafw.Algorithm
+def warm_up(
+    f: adafw.LinearModel, job: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm
 ) -> None:
     """A few iterations off the record: code is compiled and data paged in before the clock runs."""
     key = f"{job.parts} {job.problem.name} {job.algorithm.label}"
     if key not in _warm:
-        adafw.minimize(f, constraint, algorithm, max_iterations=2, record_every=2, progress=False)
+        with contextlib.suppress(RuntimeError):  # the run itself will tell
+            adafw.minimize(
+                f, constraint, algorithm, max_iterations=2, record_every=2, progress=False
+            )
         _warm.add(key)
 
 
@@ -256,8 +297,10 @@ class _Saver:
 
     def __init__(self, file: Path) -> None:
         self.file, self.saved = file, time.monotonic()
+        self.records: list[Any] = []
 
     def __call__(self, state: State, record: Record) -> bool:
+        self.records = list(state.records)
         if time.monotonic() - self.saved > _SAVE_EVERY:
             state.save(self.file)
             self.saved = time.monotonic()

@@ -6,16 +6,23 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import numpy as np
+
 import adafw
 from adafw import checks
-from adafw.experiments import alternatives
+from adafw.constraints import group_ball
+from adafw.experiments.series import check_series
+from adafw.rows import MatrixRows, as_rows
 from adafw.tuning import TUNING_SEED
+
+#: A learning rate that is left to the paper's search, run before the experiment itself.
+SEARCHED = "search"
 
 #: Limits of `minimize` that a budget may set.
 _LIMITS = ("max_iterations", "max_epochs", "max_seconds", "max_cpu_seconds", "max_lmo_calls")
@@ -53,7 +60,11 @@ class AlgorithmSpec:
 
 @dataclass(frozen=True)
 class Problem:
-    """Data, loss and set, and the algorithms that are compared on them."""
+    """Data, loss and set, and the algorithms that are compared on them.
+
+    `shape`: that of x, where x is a matrix, whose entries the data hold row by row. `series`: what
+    this problem is one size of, where an experiment asks how things change with the dimension.
+    """
 
     name: str
     data: Mapping[str, Any]
@@ -61,6 +72,8 @@ class Problem:
     set: Any
     algorithms: tuple[AlgorithmSpec, ...]
     folder: str = "."
+    shape: tuple[int, int] | None = None
+    series: str = ""
 
     trace: ClassVar[Any] = adafw.Trace
 
@@ -86,12 +99,13 @@ class Problem:
 
     def objective(self, A: Any, y: Any) -> adafw.LinearModel:
         """The mean loss of a linear model on these data."""
-        return adafw.LinearModel(A, y, build("loss", self.loss))
+        rows = A if self.shape is None else MatrixRows(as_rows(A), self.shape)
+        return adafw.LinearModel(rows, y, build("loss", self.loss))
 
     @property
     def identity(self) -> list[Any]:
         """Whatever changes the outcome of a run, beside data and algorithm."""
-        return [self.loss, self.set]
+        return [self.loss, self.set, *([] if self.shape is None else [self.shape])]
 
     @property
     def words(self) -> str:
@@ -100,8 +114,10 @@ class Problem:
         return f"{loss} loss; {self.constraint()!r}"
 
     def family(self, line: AlgorithmSpec) -> str:
-        """frank-wolfe, adaptive, projected, or other."""
+        """frank-wolfe, adaptive, projected, or other: the alternatives of section 3.1, say."""
         step = line.build().step
+        if isinstance(step, adafw.steps.AdaptiveStep) and step.inner_gap is not None:
+            return "other"
         for kind, name in (
             (adafw.steps.FrankWolfeStep, "frank-wolfe"), (adafw.steps.AdaptiveStep, "adaptive"),
             (adafw.steps.ProjectedStep, "projected"),
@@ -138,6 +154,8 @@ class Spec:
     repeats: int = 1
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    goals: tuple[float, ...] = ()
+    search: Mapping[str, Any] = field(default_factory=dict)
     quick: bool = False
     reduced: bool = False
 
@@ -145,6 +163,11 @@ class Spec:
     def networks(self) -> bool:
         """Whether the problems are networks to train; all are or none is."""
         return not isinstance(self.problems[0], Problem)
+
+    @property
+    def scaling(self) -> bool:
+        """Whether the problems are series of growing dimension; all are or none is."""
+        return isinstance(self.problems[0], Problem) and bool(self.problems[0].series)
 
     def setting(self, problem: AnyProblem, algorithm: AlgorithmSpec) -> str:
         """The settings of a line, with the problem in front where there are several."""
@@ -211,8 +234,8 @@ def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, An
 
 
 def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
-    single = ("data", "loss", "network", "batch_size", "set", "algorithms")
-    known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims")
+    single = ("data", "loss", "shape", "network", "batch_size", "set", "algorithms")
+    known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims", "goals", "search")
     only(document, (*known, "problems", *single), source)
     name = document.get("name", Path(source).stem)
     tables = document.get("problems")
@@ -227,6 +250,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     networks = {not isinstance(problem, Problem) for problem in problems}
     if len(networks) != 1:
         raise ValueError(f"problems must all have a network or none in {source}.")
+    goals = check_series(problems, document.get("goals", ()), source)
     return Spec(
         name=name,
         title=document.get("title", name),
@@ -236,6 +260,8 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
         repeats=checks.integer(document.get("repeats", 1), "repeats", 1),
         notes=tuple(document.get("notes", ())),
         claims=tuple(document.get("claims", ())),
+        goals=goals,
+        search=_search_budget(document.get("search", {}), problems, source),
     )
 
 
@@ -271,10 +297,24 @@ def _budget(table: Any, source: str, networks: bool) -> dict[str, Any]:
     return table
 
 
+def _search_budget(table: Any, problems: Any, source: str) -> dict[str, Any]:
+    wanted = any(
+        line.options.get("learning_rate") == SEARCHED
+        for problem in problems
+        for line in problem.algorithms
+    )
+    if wanted != bool(table):
+        raise ValueError(
+            f'learning_rate = "{SEARCHED}" and a budget for each run of the search, such as search '
+            f"= {{ max_epochs = 20 }}, must come together in {source}."
+        )
+    return _budget(table, source, networks=False) if wanted else {}
+
+
 def _problem(table: dict[str, Any], source: str, folder: str) -> AnyProblem:
     trained = "network" in table
     keys = ("name", "data", "network" if trained else "loss", "set", "algorithms")
-    only(table, (*keys, "batch_size") if trained else keys, source)
+    only(table, (*keys, *(("batch_size",) if trained else ("shape", "series"))), source)
     for key in keys:
         if not table.get(key):
             raise ValueError(f"{key} must be given in {source}.")
@@ -283,12 +323,23 @@ def _problem(table: dict[str, Any], source: str, folder: str) -> AnyProblem:
         from adafw.experiments.networks.problem import NetworkProblem
 
         return NetworkProblem(**{**table, "algorithms": lines}, folder=folder)
-    problem = Problem(table["name"], table["data"], table["loss"], table["set"], lines, folder)
+    shape = None if "shape" not in table else _shape(table["shape"], source)
+    problem = Problem(
+        table["name"], table["data"], table["loss"], table["set"], lines, folder, shape,
+        str(table.get("series", "")),
+    )  # fmt: skip
     problem.constraint()  # everything that can be built is, before any work starts
     build("loss", problem.loss)
     for line in lines:
         line.build()
     return problem
+
+
+def _shape(value: Any, source: str) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"shape must be two integers such as [30, 20] in {source}, got {value!r}.")
+    height, width = (checks.integer(n, "each number of shape", 1) for n in value)
+    return height, width
 
 
 def _lines(table: dict[str, Any], source: str) -> tuple[AlgorithmSpec, ...]:
@@ -309,25 +360,30 @@ def _lines(table: dict[str, Any], source: str) -> tuple[AlgorithmSpec, ...]:
 
 
 # What a name may stand for, by the key it is given under: where it is looked up, what it must be.
-_PLACES: dict[str, tuple[tuple[Any, ...], Any]] = {
-    "algorithm": ((adafw,), adafw.Algorithm),
-    "loss": ((adafw.losses,), adafw.losses.Loss),
-    "set": ((adafw,), adafw.Constraint),
-    "gradient": ((adafw.gradients,), adafw.gradients.GradientEstimator),
-    "metric": ((adafw.metrics,), adafw.metrics.Metric),
-    "step": ((adafw.steps, alternatives), adafw.steps.Step),
-    "step_size": ((adafw.schedules,), Callable),
-    "max_step": ((adafw.schedules,), Callable),
-    "batch_size": ((adafw.schedules,), Callable),
-    "learning_rate": ((adafw.schedules,), Callable),
+_PLACES: dict[str, tuple[Any, Any]] = {
+    "algorithm": (adafw, adafw.Algorithm),
+    "loss": (adafw.losses, adafw.losses.Loss),
+    "set": (adafw, adafw.Constraint),
+    "groups": (group_ball, np.ndarray),
+    "gradient": (adafw.gradients, adafw.gradients.GradientEstimator),
+    "metric": (adafw.metrics, adafw.metrics.Metric),
+    "step": (adafw.steps, adafw.steps.Step),
+    "step_size": (adafw.schedules, Callable),
+    "max_step": (adafw.schedules, Callable),
+    "inner_gap": (adafw.schedules, Callable),
+    "batch_size": (adafw.schedules, Callable),
+    "learning_rate": (adafw.schedules, Callable),
 }
 
 
 def build(key: str, value: Any) -> Any:
     """The object a TOML value stands for: a name, a table with a name and options, or a number.
 
-    A learning rate may be written as the paper does, "10^-3/2".
+    A learning rate may be written as the paper does, "10^-3/2". One that is still to be searched
+    for counts as 1.
     """
+    if (key, value) == ("learning_rate", SEARCHED):
+        return 1.0
     if key not in _PLACES or not isinstance(value, str | dict):
         return value
     if isinstance(value, str) and value.startswith("10^"):
@@ -337,17 +393,16 @@ def build(key: str, value: Any) -> Any:
             raise ValueError(f'{key} must be a number or "10^<fraction>", got {value!r}.') from None
     table = {"name": value} if isinstance(value, str) else dict(value)
     name = table.pop("name", None)
-    places, kind = _PLACES[key]
+    place, kind = _PLACES[key]
     options = {k: build(k, v) for k, v in table.items()}
-    for place in places:
-        if isinstance(name, str) and name.isidentifier() and hasattr(place, name):
-            try:
-                made = getattr(place, name)(**options)
-            except TypeError as error:
-                raise ValueError(f"{key} {name} cannot be made: {error}") from None
-            if isinstance(made, kind):
-                return made
-    raise ValueError(f"{key} must be a name in {places[0].__name__}, got {name!r}.")
+    if isinstance(name, str) and name.isidentifier() and hasattr(place, name):
+        try:
+            made = getattr(place, name)(**options)
+        except TypeError as error:
+            raise ValueError(f"{key} {name} cannot be made: {error}") from None
+        if isinstance(made, kind):
+            return made
+    raise ValueError(f"{key} must be a name in {place.__name__}, got {name!r}.")
 
 
 def only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -52,8 +52,8 @@ def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[AnyProblem,
     raise ValueError(f"algorithm must be one of {', '.join(labels)}, got {label!r}.")
 
 
-def with_rate(line: AlgorithmSpec, eta: float) -> AlgorithmSpec:
-    """The same line with another learning rate."""
+def with_rate(line: AlgorithmSpec, eta: float | str) -> AlgorithmSpec:
+    """The same line with another learning rate, a number or as the paper writes it."""
     if "learning_rate" in line.table:
         return replace(line, table={**line.table, "learning_rate": eta})
     return replace(line, table={**line.table, "step": {**line.table["step"], "learning_rate": eta}})

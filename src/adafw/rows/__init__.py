@@ -13,12 +13,14 @@ from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.entries import EntryRows
 from adafw.rows.gram import column_variances, gram
+from adafw.rows.matrices import MatrixRows
 
 __all__ = [
     "CSRRows",
     "CentredRows",
     "DenseRows",
     "EntryRows",
+    "MatrixRows",
     "Rows",
     "as_rows",
     "centred",

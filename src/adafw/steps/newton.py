@@ -30,10 +30,11 @@ class NewtonStep(Step):
     Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
     did not know of the curvature on the way (a loss is flat far out): H takes it in, and the model
     is minimised again, up to 8 times. The model's minimiser over the whole space is taken if it
-    lies in C, and over an l2 ball it is known. Else the model is minimised until its own gap is a tenth of that of f at x, by up to
-    `inner_steps` (K) corrective Frank-Wolfe steps; after 100 of them, spectral steps in the metric
-    diag(H) take over if the set has a projection. It is Template 3 with a full matrix for the
-    metric and eta = 1. Needs `f.hessian`. O(m n^2) an iteration: for up to a few hundred features.
+    lies in C, and over an l2 ball it is known. Else the model is minimised until its own gap is a
+    tenth of that of f at x, by up to `inner_steps` (K) corrective Frank-Wolfe steps; after 100 of
+    them, spectral steps in the metric diag(H) take over if the set has a projection. It is
+    Template 3 with a full matrix for the metric and eta = 1. Needs `f.hessian`. O(m n^2) an
+    iteration: for up to a few hundred features.
     """
 
     inner_steps: int = 300
@@ -114,7 +115,7 @@ def _unconstrained(model: Quadratic) -> Array:
 
 
 def _in_l2_ball(model: Quadratic, radius: float) -> Array:
-    """The minimiser over the l2 ball: (H + s) y = H x - g with the s >= 0 that makes ||y|| = radius.
+    """The minimiser over the l2 ball: (H + s) y = H x - g, with s >= 0 such that ||y|| = radius.
 
     s by Newton's method on 1 / ||y||, monotone from below (More and Sorensen 1983); O(n^3).
     """

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from adafw.experiments.figures import draw_line, explain, plain, styles_of
+from adafw.experiments.drawing import draw_line, plain
+from adafw.experiments.figures import explain, styles_of
 from adafw.experiments.networks.problem import NetworkProblem
 from adafw.experiments.results import Column, Line, Outcome, mean_curve
 

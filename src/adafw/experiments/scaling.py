@@ -1,0 +1,164 @@
+"""How the advantage over projection changes with the dimension: times to goals, their ratios.
+
+A goal is a Frank-Wolfe gap relative to f(x_0) - f_low, f_low being the best lower bound that any
+run on the problem proved. The advantage is the projected method's CPU time to the goal over that of
+the adaptive Frank-Wolfe method, seed by seed. Where only one of them gets there, the time that the
+other one spent gives a bound on it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adafw.experiments.results import Column, Line, Outcome, quartiles
+from adafw.experiments.series import pair
+from adafw.experiments.verdicts import UNDECIDED, UNTESTED, Claim
+
+GROWS, DOES_NOT_GROW, REVERSED = "grows", "does not grow", "reversed"
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """The advantage at a goal: quartiles over seeds; `bound` is ">=" or "<=" if most are bounds."""
+
+    goal: float
+    ours: dict[str, float]
+    theirs: dict[str, float]
+    ratio: dict[str, float]
+    bound: str
+
+    @property
+    def known(self) -> bool:
+        """Whether either side got there, in most seeds."""
+        return math.isfinite(self.ratio["median"])
+
+    def __str__(self) -> str:
+        if not self.known:
+            return "not reached"
+        sign = {"": "", ">=": "≥ ", "<=": "≤ "}[self.bound]
+        return f"{sign}{self.ratio['median']:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """One problem of a series."""
+
+    name: str
+    n: int
+    scale: float
+    ours: Line
+    theirs: Line
+    ratios: tuple[Ratio, ...]
+
+    def table(self) -> dict[str, Any]:
+        """Plain numbers, for summary.json."""
+        return {
+            "problem": self.name,
+            "dimension": self.n,
+            "first_objective_above_lower_bound": self.scale,
+            **{
+                side: {
+                    "algorithm": line.label,
+                    "seconds_per_iteration": quartiles(per_iteration(line)),
+                    "seconds_per_step_alone": quartiles(step_costs(line)),
+                }
+                for side, line in (("frank_wolfe", self.ours), ("projected", self.theirs))
+            },
+            "goals": [
+                {
+                    "relative_gap": r.goal,
+                    "frank_wolfe_seconds": r.ours,
+                    "projected_seconds": r.theirs,
+                    "ratio": r.ratio,
+                    "bound": r.bound,
+                }
+                for r in self.ratios
+            ],
+        }
+
+
+def per_iteration(line: Line) -> Column:
+    """CPU seconds an iteration, gradient included, one for each seed."""
+    return line.final("cpu_seconds") / np.maximum(1, line.final("iteration"))
+
+
+def step_costs(line: Line) -> Column:
+    """CPU seconds of a step alone, one for each seed that ran to its end; NaN if none did."""
+    return np.array(list(line.step_seconds.values()) or [math.nan])
+
+
+def sizes(outcome: Outcome) -> dict[str, list[Size]]:
+    """For each series its problems, smallest first."""
+    found: dict[str, list[Size]] = {}
+    for problem in outcome.spec.problems:
+        ours, theirs = (
+            next(line for line in outcome.of(problem) if line.spec is spec)
+            for spec in pair(problem)
+        )
+        first = next(iter(ours.traces.values()))["value"][0]
+        scale = float(first - outcome.reference(problem))
+        ratios = tuple(_ratio(ours, theirs, scale, goal) for goal in outcome.spec.goals)
+        n = int(outcome.data[problem.name]["shape"][1])
+        size = Size(problem.name, n, scale, ours, theirs, ratios)
+        found.setdefault(problem.series, []).append(size)  # type: ignore[union-attr]
+    return {name: sorted(row, key=lambda size: size.n) for name, row in found.items()}
+
+
+def _ratio(ours: Line, theirs: Line, scale: float, goal: float) -> Ratio:
+    mine, other = (line.each_seconds_to(goal * scale) for line in (ours, theirs))
+    spent_mine, spent_other = ours.final("cpu_seconds"), theirs.final("cpu_seconds")
+    at_least, at_most = np.isinf(other) & np.isfinite(mine), np.isinf(mine) & np.isfinite(other)
+    reached = np.isfinite(mine) | np.isfinite(other)
+    ratio = np.full(len(mine), math.nan)
+    np.divide(
+        np.where(at_least, spent_other, other), np.where(at_most, spent_mine, mine), out=ratio,
+        where=reached,
+    )  # fmt: skip
+    half = len(ratio) / 2
+    bound = ">=" if at_least.sum() > half else "<=" if at_most.sum() > half else ""
+    if np.isnan(ratio).sum() > half:
+        spread = dict.fromkeys(("median", "lower", "upper"), math.nan)
+    else:
+        spread = quartiles(ratio[~np.isnan(ratio)])
+    return Ratio(goal, quartiles(mine), quartiles(other), spread, bound)
+
+
+def verdict(ratios: list[Ratio]) -> str:
+    """On "the advantage grows with the dimension", from the ratios at one goal, smallest n first.
+
+    It grows if at the largest n the adaptive method is faster, by a factor whose band lies above
+    that at the smallest n. It is reversed if at the largest n projection is faster.
+    """
+    first, last = ratios[0], ratios[-1]
+    if not last.known:
+        return UNTESTED
+    if last.ratio["upper"] < 1 and last.bound != ">=":
+        return REVERSED
+    if not first.known:
+        return UNTESTED
+    # Against a ratio of which only a lower bound is known, nothing can be seen to grow; nor is a
+    # lower bound at the end known not to.
+    if first.bound == ">=" or (last.bound == ">=" and last.ratio["lower"] <= first.ratio["upper"]):
+        return UNDECIDED
+    grows = last.ratio["lower"] > max(1.0, first.ratio["upper"]) and last.bound != "<="
+    return GROWS if grows else DOES_NOT_GROW
+
+
+def judge_series(outcome: Outcome) -> list[Claim]:
+    """A verdict for every series and goal."""
+    found = []
+    for name, row in sizes(outcome).items():
+        for i, goal in enumerate(outcome.spec.goals):
+            ratios = [size.ratios[i] for size in row]
+            statement = (
+                "The advantage over projection in CPU time grows with the dimension: "
+                f"to a relative gap of {goal:g}."
+            )
+            listed = ", ".join(
+                f"{ratio} at n = {size.n}" for size, ratio in zip(row, ratios, strict=True)
+            )
+            evidence = f"projected / Frank-Wolfe time: {listed}"
+            found.append(Claim(name, statement, "section 5", verdict(ratios), evidence))
+    return found

@@ -1,0 +1,43 @@
+"""Rows that are matrices: <a_i, X> for an X of two dimensions."""
+
+from adafw.rows.base import Rows, Vector
+from adafw.typing import Batch, Plain, Shape
+
+
+class MatrixRows(Rows):
+    """Rows stored as vectors, row by row of the matrices that they are; a product costs the same.
+
+    What is combined is a matrix of the shape given.
+    """
+
+    def __init__(self, rows: Rows, shape: Shape) -> None:
+        height, width = shape  # type: ignore[misc]
+        if rows.shape[1] != height * width:
+            raise ValueError(
+                f"shape must have as many entries as a row of A, {rows.shape[1]}, got "
+                f"{height} x {width}."
+            )
+        self.rows = rows
+        self.shape = (rows.shape[0], height, width)
+        self.dtype = rows.dtype
+
+    def dot(self, x: Vector, batch: Batch = None) -> Vector:
+        return self.rows.dot(x.reshape(-1), batch)
+
+    def combine(self, weights: Vector, batch: Batch = None) -> Vector:
+        return self.rows.combine(weights, batch).reshape(self.shape[1:])
+
+    def squared_norms(self) -> Vector:
+        return self.rows.squared_norms()
+
+    def norms(self, p: float, axis: int = 1) -> Vector:
+        return self.rows.norms(p, axis)
+
+    def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
+        return self.rows.spectral_norm(weights)
+
+    def describe(self) -> Plain:
+        return {"name": "matrices", "shape": list(self.shape), "rows": self.rows.describe()}
+
+    def __str__(self) -> str:
+        return "{} matrices of {} x {}".format(*self.shape)
