@@ -16,7 +16,7 @@ class L1Ball(Constraint):
     """{x : sum_i |x_i| <= radius}, whose vertices are +- radius e_i.
 
     lmo: -radius sign(g_i) e_i at the first largest |g_i|, 0 if g = 0; O(n).
-    project: any metric, O(n log n) (Duchi, Hazan, Singer 2011, section 5.2).
+    project: any metric, about 10 passes (Michelot 1986; Duchi, Hazan, Singer 2011, section 5.2).
     """
 
     radius: float

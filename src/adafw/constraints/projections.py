@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from adafw.arrays import (
+    LONG,
     argsort_descending,
     cast,
     copy,
@@ -26,7 +27,7 @@ _far_out = np.errstate(over="ignore")
 
 @_far_out
 def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
-    """Onto {||v||_1 <= radius}: v_i = sign(x_i) max(|x_i| - l / h_i, 0). O(n log n).
+    """Onto {||v||_1 <= radius}: v_i = sign(x_i) max(|x_i| - l / h_i, 0).
 
     Duchi, Hazan, Singer (2011), section 5.2, with the test of line 2 on the l1 norm of x, as
     corrected by the paper's footnote: a point inside is its own projection.
@@ -40,7 +41,7 @@ def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
 
 @_far_out
 def simplex(x: Array, h: Array | None, radius: float) -> Array:
-    """Onto {v >= 0, sum v = radius}: v_i = max(x_i - l / h_i, 0). O(n log n)."""
+    """Onto {v >= 0, sum v = radius}: v_i = max(x_i - l / h_i, 0)."""
     return cast(_shrink_to_sum(double(x), h, radius), x)
 
 
@@ -275,31 +276,43 @@ def _shrink_to_sum(a: Array, h: Array | None, total: float) -> Array:
 def _level(a: Array, h: Array, total: float) -> Array:
     """The l for which max(a - l / h, 0) sums to `total`.
 
-    The entries that stay positive are those with the largest h a: sorted, the k-th of them stays
-    if it exceeds the l that the first k would need.
+    Entries below the l that all entries together need cannot stay; without them l rises, until
+    none falls out (Michelot 1986): about 10 rounds, each cheaper than the one before. Where that
+    takes many, and on an accelerator, whose host would wait in every round, the largest h a are
+    sorted: the k-th stays if it exceeds the l that the first k would need.
     """
+    if is_tensor(a):
+        return _level_by_sorting(a, 1 / h, total)
+    w, level, left = 1 / h, 0.0, a.size
+    if a.size >= LONG:
+        from adafw.kernels import vectors
+
+        a = a.copy()
+        level, left = vectors.shed(a, w, total, _ROUNDS)
+        if left == 0:
+            return level
+        a, w = a[:left], w[:left]
+    else:
+        for _ in range(_ROUNDS):
+            level = (a.sum() - total) / w.sum()
+            above = (a > level * w).nonzero()[0]
+            if above.size in (0, a.size):
+                return level
+            a, w = a[above], w[above]
+    return _level_by_sorting(a, w, total)
+
+
+def _level_by_sorting(a: Array, w: Array, total: float) -> Array:
     xp = namespace(a)
-    a, h = _without_small(a, h, total)
-    order = argsort_descending(h * a)
-    a, w, ratio = a[order], 1 / h[order], (h * a)[order]
-    count = max(1, int(xp.sum(ratio > (xp.cumsum(a, 0) - total) / xp.cumsum(w, 0))))
+    order = argsort_descending(a / w)
+    a, w = a[order], w[order]
+    count = max(1, int(xp.sum(a / w > (xp.cumsum(a, 0) - total) / xp.cumsum(w, 0))))
     # The prefix sums have told who stays; l itself is summed anew, which loses fewer digits.
     return (xp.sum(a[:count]) - total) / xp.sum(w[:count])
 
 
-def _without_small(a: Array, h: Array, total: float) -> tuple[Array, Array]:
-    """Drops entries below the l that all entries together need, which is a lower bound of l.
-
-    Again and again while that sheds a tenth of them: a sort then sees few (Michelot 1986). On an
-    accelerator each round would make the host wait, so tensors are sorted as they are.
-    """
-    while not is_tensor(a):
-        above = np.flatnonzero(h * a > (a.sum() - total) / (1 / h).sum())
-        if not 0 < above.size <= 0.9 * a.size:
-            break
-        a, h = a[above], h[above]
-    return a, h
-
+#: Rounds of Michelot's algorithm before a sort takes over.
+_ROUNDS = 30
 
 #: Entries of a metric this much smaller than the largest are taken to be this small.
 _SMALLEST = 1e-200

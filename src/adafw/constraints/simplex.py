@@ -16,7 +16,7 @@ class Simplex(Constraint):
     """{x : x >= 0, sum_i x_i = radius}, whose vertices are radius e_i.
 
     lmo: radius e_i at the first smallest g_i; O(n).
-    project: any metric, O(n log n).
+    project: any metric, about 10 passes (Michelot 1986).
     """
 
     radius: float = 1.0
@@ -50,7 +50,7 @@ class UnitSimplex(Constraint):
     """{x : x >= 0, sum_i x_i <= radius}, whose vertices are 0 and radius e_i.
 
     lmo: radius e_i at the first smallest g_i if that is negative, else 0; O(n).
-    project: any metric, O(n log n).
+    project: any metric, about 10 passes (Michelot 1986).
     """
 
     radius: float = 1.0

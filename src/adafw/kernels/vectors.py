@@ -25,3 +25,33 @@ def accumulate(g: Any, sum_squares: Any, offset: float, h: Any) -> None:
     for j in range(g.size):
         sum_squares[j] += g[j] * g[j]
         h[j] = offset + math.sqrt(sum_squares[j])
+
+
+@jit
+def shed(a: Any, w: Any, total: float, rounds: int) -> tuple[float, int]:
+    """Michelot's rounds: l = (sum a - total) / sum w, then only entries with a > l w stay.
+
+    Returns l and 0 once none falls out, else l and how many are left after so many rounds, at the
+    beginning of a and w, which are written over.
+    """
+    left, level = a.size, 0.0
+    for _ in range(rounds):
+        size = width = 0.0
+        # In blocks, whose sums lose fewer digits than one long sum.
+        for first in range(0, left, 512):
+            part = part_width = 0.0
+            for j in range(first, min(first + 512, left)):
+                part += a[j]
+                part_width += w[j]
+            size += part
+            width += part_width
+        level = (size - total) / width
+        kept = 0
+        for j in range(left):  # without a branch, which would be mispredicted half of the time
+            value, at = a[j], w[j]
+            a[kept], w[kept] = value, at
+            kept += value > level * at
+        if kept == left or kept == 0:
+            return level, 0
+        left = kept
+    return level, left
