@@ -133,3 +133,32 @@ def test_a_diverged_rival_loses():
     runs = {0: trace(0.0, 0.0), 1: trace(0.0, 0.0)}
     diverged = Line(problem, AlgorithmSpec("x", FW), "", runs, dict.fromkeys(runs, "diverged"))
     assert np.isinf(diverged.final("gap")).all()
+
+
+def falling(power):
+    """Gaps t^-power in epochs 1 to 1000, scaled to meet those of t^-1 in epoch 10."""
+    rows = []
+    for epoch in np.geomspace(1, 1000, 61):
+        row = dict.fromkeys(Trace.columns, 0.0)
+        row |= {"epoch": epoch, "gap": 10 ** (power - 1) * epoch**-power, "value": 1.0}
+        rows.append(tuple(row.values()))
+    return Trace(rows)
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (0.5, "ahead in epochs 1 to 10 of 1e+03"),
+        (2.0, "ahead in epochs 10 to 1e+03 of 1e+03"),
+        (1.0, "ahead in every epoch"),
+    ],
+)
+def test_evidence_tells_when_the_adaptive_method_leads(power, words):
+    problem = Problem("p", {}, "Logistic", "set", ())
+    lines = tuple(
+        Line(problem, AlgorithmSpec(name, table), "", {0: falling(p)}, {0: "max_epochs"})
+        for name, table, p in (("ours", ada(), power), ("theirs", FW, 1.0))
+    )
+    spec = Spec("e", "e", (problem,), {}, claims=("best projection-free by gap",))
+    (found,) = claims.judge(Outcome(spec, {}, lines, {}, {}))
+    assert found.evidence.endswith(words)

@@ -8,8 +8,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from adafw.experiments.networks import claims as networks
-from adafw.experiments.results import Line, Outcome, quartiles
+from adafw.experiments.results import Line, Outcome, band, quartiles
 from adafw.experiments.runner import AUDITED
 from adafw.experiments.scaling import judge_series
 from adafw.experiments.spec import Problem, Spec
@@ -71,6 +73,26 @@ def _faster(ours: Line, theirs: Line) -> str:
     return f"to {theirs.label}'s final gap {mine:.2g} CPU s instead of {other:.2g}"
 
 
+def _ahead(ours: Line, others: list[Line], column: str, shift: float) -> str:
+    """In which epochs the median of ours is the smallest."""
+    curves = [band(line, "epoch", column, shift) for line in [ours, *others]]
+    known = [(np.log(curve[0]), np.log(curve[1])) for curve in curves if curve is not None]
+    if curves[0] is None or len(known) < 2:
+        return "epochs not comparable"
+    low, high = max(x[0] for x, _ in known), min(x[-1] for x, _ in known)
+    grid = np.linspace(low, high, 400)
+    mine, *theirs = (np.interp(grid, x, y) for x, y in known)
+    leads = mine <= np.min(theirs, axis=0)
+    if leads.all() or not leads.any():
+        return "ahead in every epoch" if leads.all() else "ahead in no epoch"
+    edges = np.diff(np.concatenate([[0], leads.astype(int), [0]]))
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    spans = [
+        f"{np.exp(grid[a]):.2g} to {np.exp(grid[b]):.2g}" for a, b in zip(starts, ends, strict=True)
+    ]
+    return f"ahead in epochs {', '.join(spans)} of {np.exp(high):.2g}"
+
+
 def _lines(outcome: Outcome, problem: Problem, keep: Callable[[Line], bool]) -> list[Line]:
     return [line for line in outcome.of(problem) if keep(line)]
 
@@ -93,6 +115,7 @@ def _claim_free(column: str, word: str) -> Callable[[Outcome, Problem], Claim]:
         evidence = f"{what} {numbers}"
         if column == "gap":
             evidence += f"; {_faster(mine, rival)}"
+        evidence += f"; {_ahead(mine, others, column, shift)}"
         return Claim(problem.name, statement, "section 4.1", verdict, evidence)
 
     return claim

@@ -64,7 +64,9 @@ class Stopped(Exception):
 
 def parts_of(problem: AnyProblem, work: Path) -> Path:
     """Where the problem's data lie as mapped parts while runs are left to do."""
-    origin = [dict(problem.data), os.path.abspath(problem.folder), os.environ.get("ADAFW_DATA")]
+    data = dict(problem.data)
+    folder = os.path.abspath(problem.folder) if "path" in data else None  # paths start there
+    origin = [data, folder, os.environ.get("ADAFW_DATA")]
     return work / f"data-{digest(origin)}.parts"
 
 
