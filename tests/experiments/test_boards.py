@@ -13,6 +13,7 @@ def scalars(folder, name):
 
 
 def test_every_run_is_logged_once_and_whole(toml, tmp_path):
+    pytest.importorskip("tensorboard")
     for _ in range(2):  # the second call finds all runs done, and logs anew
         outcome = reproduce(toml, tmp_path / "out", workers=1, tensorboard=tmp_path / "logs")
     for line in outcome.lines:
