@@ -81,7 +81,7 @@ def _finals(table: dict[str, Any]) -> str:
     for line in table["algorithms"]:
         final = line["final"]
         shift = 0.0 if networks else table["lower_bound"][line["problem"]]
-        cells = [_cell(final[name], shift if name == "value" else 0.0) for name in columns]
+        cells = [_cell(name, final[name], shift if name == "value" else 0.0) for name in columns]
         rows.append([line["problem"]] * several + [line["algorithm"], *cells])
     return _markdown(["problem"] * several + ["algorithm", *columns.values()], rows)
 
@@ -104,7 +104,9 @@ _EPOCH = {
 }
 
 
-def _cell(q: dict[str, Any], shift: float) -> str:
+def _cell(name: str, q: dict[str, Any], shift: float) -> str:
+    if "mean" in q and name == "cpu_seconds":
+        return f"{q['mean']:.3g}"
     if "mean" in q:
         return f"{q['mean']:.4f} ± {q['deviation']:.4f}"
     if q["median"] is None:
