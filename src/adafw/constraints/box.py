@@ -67,7 +67,7 @@ class Box(Constraint):
             return xp.where(g > 0, lower, xp.where(g < 0, upper, middle))
         # A look-up is four times as fast, as nothing has to be guessed: signs are random.
         side = (g > 0).view(np.int8) - (g < 0).view(np.int8) + np.int8(1)
-        return np.stack([upper, middle, lower]).take(side)
+        return np.stack([upper, middle, lower]).take(side).reshape(g.shape)
 
     def start(self, shape: Shape, dtype: Any = float) -> Array:
         return self.project(arrays.zeros(shape, dtype))
