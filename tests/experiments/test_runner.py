@@ -141,11 +141,11 @@ def test_a_killed_run_goes_on(toml, finished, tmp_path):
     command += ["--jobs", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 100
-    while not list(tmp_path.glob("small/work/run*.json")) and time.monotonic() < deadline:
+    while not list((tmp_path / "small" / "work").glob("run*.json")) and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = list(tmp_path.glob("small/work/run*.json"))
+    done = list((tmp_path / "small" / "work").glob("run*.json"))
     assert done
     for path in done:
         json.loads(path.read_text())
@@ -165,7 +165,7 @@ def test_an_interrupted_run_says_so_and_ends_with_130(toml, tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     deadline = time.monotonic() + 100
-    while not list(tmp_path.glob("long/work/run*.json")) and time.monotonic() < deadline:
+    while not list((tmp_path / "long" / "work").glob("run*.json")) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=100)
