@@ -65,6 +65,11 @@ def test_verdicts(claim, table, ours, theirs, verdict):
     assert "AdaCSFW 0" in found.evidence
 
 
+def test_a_single_seed_decides_nothing():
+    claim = "best projection-free by gap"
+    assert outcome(claim, (ada(), [1]), (FW, [9])).verdict == "undecided"
+
+
 def test_the_best_rival_decides():
     claim = "best projection-free by gap"
     assert outcome(claim, (ada(), [2, 2]), (FW, [9, 9]), (FW, [1, 1])).verdict == "fails"

@@ -49,8 +49,10 @@ def text_like(
     popularity = np.cumsum(1 / (np.arange(n) + 10.0))
     terms = np.searchsorted(popularity, rng.random(lengths.sum()) * popularity[-1])
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    ones = np.ones(len(terms))
-    A = sparse.csr_array((ones, np.minimum(terms, n - 1), starts), shape=(m, n))
+    # The width that scipy itself would choose, and the only one that scikit-learn takes.
+    width = sparse.get_index_dtype(maxval=max(n, len(terms)))
+    columns = np.minimum(terms, n - 1).astype(width)
+    A = sparse.csr_array((np.ones(len(terms)), columns, starts.astype(width)), shape=(m, n))
     A.sum_duplicates()
     documents = np.bincount(A.indices, minlength=n)
     A.data = (1 + np.log(A.data)) * np.log((m + 1) / documents[A.indices])
