@@ -50,17 +50,31 @@ def section(name: str, table: dict[str, Any]) -> str:
             for about in table["data"].values()
         )
     )
+    series = "series" in table
     budget = ", ".join(f"{key} = {value}" for key, value in table["budget"].items())
     environment = table["environment"]
     blocks = [
         f"![{table['title']}](reproduction/{name}.png)",
-        f"{data}. Each run {budget}; {len(table['seeds'])} seeds; {environment['processor']}, "
-        f"{environment['processes']} processes of one thread. "
-        f"All numbers: [{name}.json](reproduction/{name}.json).",
+        f"{'Generated data' if series else data}. Each run {budget}; {len(table['seeds'])} seeds; "
+        f"{environment['processor']}, {environment['processes']} processes of one thread. "
+        f"{_known(table)}All numbers: [{name}.json](reproduction/{name}.json).",
+        "\n".join(f"* {note}" for note in table["notes"]),
         _claims(table),
-        _finals(table),
+        _series(table) if series else _finals(table),
     ]
     return "\n\n".join(blocks)
+
+
+def _known(table: dict[str, Any]) -> str:
+    """How well the lower bounds are known."""
+    doubts = table.get("minimum_above_it_by_at_most", {})
+    if not doubts or "series" in table:
+        return ""
+    listed = ", ".join(
+        f"{doubt:.0e}" + (f" ({problem})" if len(doubts) > 1 else "")
+        for problem, doubt in doubts.items()
+    )
+    return f"The lower bound is within {listed} of the minimum. "
 
 
 def _claims(table: dict[str, Any]) -> str:
@@ -84,6 +98,36 @@ def _finals(table: dict[str, Any]) -> str:
         cells = [_cell(name, final[name], shift if name == "value" else 0.0) for name in columns]
         rows.append([line["problem"]] * several + [line["algorithm"], *cells])
     return _markdown(["problem"] * several + ["algorithm", *columns.values()], rows)
+
+
+def _series(table: dict[str, Any]) -> str:
+    """Times of both sides and their ratio at every goal, and the cost of a step alone."""
+    goals = [goal["relative_gap"] for goal in next(iter(table["series"].values()))[0]["goals"]]
+    rows = []
+    for name, sizes in table["series"].items():
+        for size in sizes:
+            steps = [
+                size[side]["seconds_per_step_alone"]["median"]
+                for side in ("frank_wolfe", "projected")
+            ]
+            rows.append(
+                [name, str(size["dimension"]), *map(_milliseconds, steps)]
+                + [_ratio(goal) for goal in size["goals"]]
+            )
+    head = ["set", "n", "step, FW (ms)", "step, projected (ms)", *(f"to {g:g}" for g in goals)]
+    return _markdown(head, rows)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.3g}"
+
+
+def _ratio(goal: dict[str, Any]) -> str:
+    q = goal["ratio"]
+    if q["median"] is None:
+        return "not reached"
+    sign = {"": "", ">=": "≥ ", "<=": "≤ "}[goal["bound"]]
+    return f"{sign}{q['median']:.2g} [{q['lower']:.2g}, {q['upper']:.2g}]"
 
 
 _ITERATE = {

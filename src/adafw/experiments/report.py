@@ -145,7 +145,12 @@ def _final_table(outcome: Outcome, problem: Problem) -> str:
         for line in lines
     ]  # fmt: skip
     heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
-    return heading + html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
+    known = (
+        f'<p class="quiet">The minimum is at least {shift:.10g}, the bound, and at most '
+        f"{outcome.doubt(problem):.1e} above it.</p>"
+    )
+    table = html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
+    return heading + table + known
 
 
 def _epochs_table(outcome: Outcome, problem: AnyProblem) -> str:

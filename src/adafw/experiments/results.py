@@ -85,6 +85,7 @@ class Outcome:
     lines: tuple[Line, ...]
     audits: dict[str, dict[str, int]]
     environment: dict[str, Any]
+    references: dict[str, Any] = field(default_factory=dict)
 
     def of(self, problem: AnyProblem) -> list[Line]:
         """The lines of one problem."""
@@ -92,13 +93,23 @@ class Outcome:
 
     def reference(self, problem: AnyProblem) -> float:
         """The best lower bound on the minimum that any run proved."""
-        bounds = [t["lower_bound"].max() for line in self.of(problem) for t in line.traces.values()]
-        return float(np.nanmax(bounds))
+        return float(np.nanmax([trace["lower_bound"].max() for trace in self._traces(problem)]))
+
+    def doubt(self, problem: AnyProblem) -> float:
+        """How far above that bound the minimum may lie at most: where the best run got."""
+        return float(np.nanmin([trace["value"].min() for trace in self._traces(problem)])) - (
+            self.reference(problem)
+        )
+
+    def _traces(self, problem: AnyProblem) -> list[Any]:
+        found = [trace for line in self.of(problem) for trace in line.traces.values()]
+        extra = self.references.get(problem.name)
+        return found if extra is None else [*found, extra]
 
 
 def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], workers: int) -> Outcome:
     """Reads the files of all finished runs."""
-    lines, audits = [], {}
+    lines, audits, references = [], {}, {}
     for problem in spec.problems:
         mine = [job for job in jobs if job.problem is problem]
         for algorithm in problem.algorithms:
@@ -107,7 +118,7 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
                 runs = [
                     json.loads(job.file.read_text())
                     for job in mine
-                    if job.algorithm is algorithm and job.seed == seed and not job.audit
+                    if job.algorithm is algorithm and job.seed == seed and job.kind == "run"
                 ]
                 traces[seed], statuses[seed] = _merged(runs, problem.trace), runs[0]["status"]
                 path = runs[0].get("path", "")
@@ -116,9 +127,12 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
             setting = spec.setting(problem, algorithm)
             lines.append(Line(problem, algorithm, setting, traces, statuses, path, steps))
         for job in mine:
-            if job.audit:
+            if job.kind == "audit":
                 audits[problem.name] = json.loads(job.file.read_text())["step"]
-    return Outcome(spec, data, tuple(lines), audits, environment(workers))
+            elif job.kind == "reference":
+                rows = json.loads(job.file.read_text())["records"]
+                references[problem.name] = problem.trace([tuple(row) for row in rows])
+    return Outcome(spec, data, tuple(lines), audits, environment(workers), references)
 
 
 def _merged(runs: list[dict[str, Any]], kind: Any) -> Any:
@@ -188,7 +202,8 @@ def summary(outcome: Outcome, claims: list[Any], **more: Any) -> dict[str, Any]:
     spec = outcome.spec
     lower_bounds = (
         {} if spec.networks else
-        {"lower_bound": {p.name: outcome.reference(p) for p in spec.problems}}
+        {"lower_bound": {p.name: outcome.reference(p) for p in spec.problems},
+         "minimum_above_it_by_at_most": {p.name: outcome.doubt(p) for p in spec.problems}}
     )  # fmt: skip
     final = last_epoch if spec.networks else last_iterate
     return {

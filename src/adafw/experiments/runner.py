@@ -23,6 +23,7 @@ import adafw
 from adafw import fused
 from adafw.datasets import load_parts
 from adafw.experiments.audit import AuditedStep
+from adafw.experiments.reference import REFERENCE, best_algorithm, budget_of
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec, digest
 from adafw.files import write_text
 from adafw.recorder import Record, every
@@ -45,7 +46,7 @@ class Job:
     budget: dict[str, Any]
     parts: Path
     file: Path
-    audit: bool = False
+    kind: str = "run"  # "audit" and "reference" are runs that are not compared
 
     @property
     def state_file(self) -> Path:
@@ -85,36 +86,43 @@ def about_file(parts: Path) -> Path:
 def jobs_of(spec: Spec, parts: dict[str, Path], work: Path) -> list[Job]:
     """All runs, interleaved: each repeat and seed goes through all problems and algorithms.
 
-    So that whatever else the machine does hits every algorithm alike. Where it is claimed, one more
-    run for each problem counts how often bounds on the inner step sizes would have been active.
+    So that whatever else the machine does hits every algorithm alike. Up to two more runs for each
+    problem are not compared: one counts how often bounds on the inner step sizes would have been
+    active, where that is claimed; and one, but for series and networks, bounds the minimum below.
     """
     found = []
     for repeat in range(spec.repeats):
         for seed in spec.seeds:
             for problem in spec.problems:
+                place = parts[problem.name]
                 found += [
-                    _job(spec, problem, line, seed, repeat, parts[problem.name], work)
+                    _job(spec, problem, line, seed, place, work / f"run{repeat}")
                     for line in problem.algorithms
                 ]
-    for problem in spec.problems if AUDITED in spec.claims else ():
+    for problem in spec.problems:
+        seed, place = spec.seeds[0], parts[problem.name]
         line = next((a for a in problem.algorithms if problem.family(a) == "adaptive"), None)
-        if line is not None:
+        if AUDITED in spec.claims and line is not None:
+            found.append(_job(spec, problem, line, seed, place, work / "audit", "audit"))
+        if not (spec.networks or spec.scaling):
             found.append(
-                _job(spec, problem, line, spec.seeds[0], 0, parts[problem.name], work, audit=True)
+                _job(spec, problem, REFERENCE, seed, place, work / "reference", "reference")
             )
     return found
 
 
 def _job(
-    spec: Spec, problem: AnyProblem, line: AlgorithmSpec, seed: int, repeat: int, parts: Path,
-    work: Path, audit: bool = False,
+    spec: Spec, problem: AnyProblem, line: AlgorithmSpec, seed: int, parts: Path, prefix: Path,
+    kind: str = "run",
 ) -> Job:  # fmt: skip
     budget = dict(spec.budget)
+    if kind == "reference":
+        budget = budget_of(budget)
     # Whatever changes the outcome is in the file's name, so that no stale run is ever taken up.
     what = [parts.name, *problem.identity, dict(line.table), budget, adafw.__version__]
-    kind = "audit" if audit else f"run{repeat}"
-    file = work / f"{kind}-{problem.name}-seed{seed}-{digest([line.label, *what])}.json"
-    return Job(problem, line, seed, budget, parts, file, audit)
+    mark = digest([line.label, *what])
+    file = prefix.with_name(f"{prefix.name}-{problem.name}-seed{seed}-{mark}.json")
+    return Job(problem, line, seed, budget, parts, file, kind)
 
 
 def run_all(jobs: Any, workers: int, bar: Any, run: Callable[[Any], None]) -> None:
@@ -201,7 +209,9 @@ def run_one(job: Job) -> None:
 def _minimize(job: Job, problem: Problem) -> None:
     f = objective(problem, job.parts)
     algorithm = job.algorithm.build()
-    if job.audit and isinstance(algorithm.step, AdaptiveStep):
+    if job.kind == "reference":
+        algorithm = best_algorithm(f, problem.constraint())
+    if job.kind == "audit" and isinstance(algorithm.step, AdaptiveStep):
         algorithm = replace(algorithm, step=AuditedStep(algorithm.step))
     warm_up(f, job, problem.constraint(), algorithm)
     budget = dict(job.budget)
