@@ -70,3 +70,20 @@ def test_the_metric_of_an_adaptive_method_on_few_observations():
     assert ball.violation(v) <= 1e-13
     g = h * (v - x)
     assert ball.gap(v, g) <= 1e-8 * np.vdot(g, v - x) + 1e-13 * np.sum(h * v * v)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_point_just_outside_costs_no_more_than_another(seed, monkeypatch):
+    """The distance has few digits there, and steps that only move rounding must end the search."""
+    calls, svd = [], np.linalg.svd
+    monkeypatch.setattr(np.linalg, "svd", lambda *a, **k: calls.append(1) or svd(*a, **k))
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((10, 10))
+    x *= 1.0003 / svd(x, compute_uv=False).sum()
+    h = np.where(rng.random((10, 10)) < 0.3, rng.random((10, 10)) + 0.01, 6e-4)
+    v = project(x, h, _Shrinking(1.0), "test")
+    assert len(calls) < 150  # about 50; hundreds to thousands if rounding is fought
+    assert svd(v, compute_uv=False).sum() <= 1 + 1e-12
+    g = h * (v - x)
+    gap = np.vdot(g, v) + svd(g, compute_uv=False)[0]
+    assert gap <= 1e-9 * np.vdot(v - x, g) + 1e-14 * np.vdot(v, h * v)

@@ -49,7 +49,7 @@ class _Problem:
     def __init__(self, x: Matrix, h: Matrix, ball: SingularValueBall) -> None:
         self.x, self.h, self.ball = x, h, ball
         self.multiplier = np.zeros_like(x)
-        self.penalty = float(h.min())
+        self.penalty = float(np.sqrt(h.min()))
 
     def at(self, v: Matrix) -> _Point:
         """1/2 ||V - X||_H^2 + penalty / 2 dist(Z, ball)^2 with Z = V + multiplier / penalty."""
@@ -64,15 +64,20 @@ class _Problem:
         """||a||_H."""
         return float(np.sqrt(np.vdot(a, self.h * a)))
 
+    def rounding(self, p: _Point) -> float:
+        """What rounding of V and of Z may change in the value."""
+        push = self.penalty * float(np.vdot(np.abs(p.z - p.inside), np.abs(p.z)))
+        return 1e-15 * (p.value + float(np.vdot(np.abs(p.v - self.x), self.h * np.abs(p.v))) + push)
+
     def gap(self, v: Matrix) -> float:
         """The duality gap of a V in the ball, rounding included; it bounds ||V - V*||_H^2."""
         g = self.h * (v - self.x)
         support = self.ball.support(np.linalg.svd(g, compute_uv=False))
         return max(0.0, float(np.vdot(g, v)) + support) + 1e-15 * support
 
-    def relative_gap(self, v: Matrix) -> float:
+    def relative_gap(self, v: Matrix, gap: float) -> float:
         """The gap over the squared distance; what rounding makes of it is relative to ||V||_H."""
-        return self.gap(v) / (self.length(v - self.x) ** 2 + 1e-5 * self.length(v) ** 2)
+        return gap / (self.length(v - self.x) ** 2 + 1e-5 * self.length(v) ** 2)
 
     def error(self, p: _Point) -> float:
         """A bound of ||V - V*||_H for the V inside the ball, relative to ||V|| and ||V - X||.
@@ -81,11 +86,11 @@ class _Problem:
         being normal to the ball at V: it has more digits, but where h is tiny, few. The gap
         itself counts a hundredfold.
         """
-        residual = p.gradient - self.h * (p.v - p.inside)
-        square = min(float(np.vdot(residual, residual / self.h)), self.gap(p.inside))
+        residual, gap = p.gradient - self.h * (p.v - p.inside), self.gap(p.inside)
+        square = min(float(np.vdot(residual, residual / self.h)), gap)
         reach, distance = self.length(p.inside), self.length(p.inside - self.x)
         relative = math.sqrt(square) / (min(distance, reach) + 1e-5 * reach)
-        return max(relative, 100 * self.relative_gap(p.inside))
+        return max(relative, 100 * self.relative_gap(p.inside, gap))
 
     def newton_direction(self, p: _Point, damping: float) -> Matrix:
         """-(H + damping + penalty (1 - P'))^-1 gradient, about, by conjugate gradients."""
@@ -112,7 +117,7 @@ class _Problem:
         objective is convex, so where the slope is below 0 all the way was down. Where h is tiny
         the model hardly feels the ball and steps far beyond it: it is damped then.
         """
-        damping, least = 0.0, 1e-12 * self.penalty
+        damping, least = 0.0, 0.1 * float(self.h.min())  # less would be lost in h
         for _ in range(100):
             d = self.newton_direction(p, damping)
             slope = float(np.vdot(p.gradient, d))
@@ -123,8 +128,10 @@ class _Problem:
                 step /= 4
                 new = self.at(p.v + step * d)
             if step > 0.01:
-                gain, p = p.value - new.value, new
-                if damping == 0 and gain <= 1e-15 * p.value:  # rounding
+                level = damping == 0 and p.value - new.value <= self.rounding(p)
+                steep = float(np.linalg.norm(new.gradient)) <= 0.1 * np.linalg.norm(p.gradient)
+                p = new
+                if level and not steep:  # neither value nor gradient has digits left
                     break
             elif damping > self.penalty:
                 break
@@ -135,16 +142,16 @@ class _Problem:
         return p
 
     def _descends(self, p: _Point, new: _Point, d: Matrix, slope: float) -> bool:
-        level = new.value <= p.value * (1 + 1e-13)
+        level = new.value <= p.value + self.rounding(p)
         return level and float(np.vdot(new.gradient, d)) <= -0.9 * slope
 
 
 def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
     """The point of the ball nearest to x in the norm of diag(h), for an x outside.
 
-    The penalty grows from the least to the largest h, which follows the solution from X into the
-    ball and keeps Newton's method near it. Stops when ||V - V*||_H is proven to be at most 1e-9
-    of ||V||_H and of ||V - X||_H and the gap 1e-11 of the squared distance, or where rounding
+    The penalty grows from between the least and the largest h, which follows the solution from X
+    into the ball and keeps Newton's method near it. Stops when ||V - V*||_H is proven to be at most
+    1e-9 of ||V||_H and of ||V - X||_H and the gap 1e-11 of the squared distance, or where rounding
     stops it; raises RuntimeError if that is above 1e-8 and the gap above 1e-8 as well.
     """
     if x.shape[0] < x.shape[1]:
@@ -168,7 +175,7 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
         if slow and not settled and problem.penalty < most:
             problem.penalty *= 10
         p = problem.at(p.v)
-    gap = problem.relative_gap(best.inside)
+    gap = problem.relative_gap(best.inside, problem.gap(best.inside))
     if min(least, gap) > 1e-8:
         raise RuntimeError(
             f"the projection onto this {name} stalled at a duality gap of {gap:.1e} of the "
