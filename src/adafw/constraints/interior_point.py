@@ -4,6 +4,8 @@ min 1/2 sum_i h_i (v_i - x_i)^2 subject to A v = b, or A v <= b in some rows, lo
 
 Mehrotra's predictor-corrector method (Mehrotra 1992; Wright 1997): 10 to 30 iterations whatever
 the metric, each the solution of one positive definite system, formed and solved by the `Rows`.
+Where all rows are equalities, Newton's method on their multipliers is tried first: 5 to 10
+iterations with one such system, but only as long as the metric is not too uneven.
 """
 
 from dataclasses import dataclass, fields
@@ -58,6 +60,10 @@ def project(
     relative errors stalls above 1e-8.
     """
     problem = _Problem(x, h / h.max(), lower, upper, rows, b)
+    if not rows.inequality.any():
+        found = _by_dual_newton(problem)
+        if found is not None:
+            return found
     point = best = problem.start()
     least, stalled = np.inf, 0
     for _ in range(200):
@@ -81,6 +87,34 @@ def project(
             break
         best = point
     return problem.on_face(best, problem.rounded(best))
+
+
+def _by_dual_newton(problem: "_Problem") -> Vector | None:
+    """The projection where all rows are equalities, or None if it is not found in 25 steps.
+
+    Given the rows' multipliers y, v is x - A^T y / h, cut at the bounds; y is found by Newton's
+    method on A v(y) = b, which bends where an entry meets its bound (Li, Sun, Toh 2020). An entry
+    at its bound counts a little as long as A v is far from b: else rows may lose their last free
+    entry. A step is cut where the slope of the dual problem along it has turned by more than half.
+    """
+    nothing = y = np.zeros(len(problem.b))
+    v, r = problem.at(y)
+    for _ in range(25):
+        off = problem.outside(v)
+        if off <= 1e-13:
+            return problem.polished(v)
+        bound = (v <= problem.lower) | (v >= problem.upper)
+        w = np.where(bound, np.clip(1e-3 * off, 1e-10, 1e-2), 1.0) / problem.h
+        _, _, d = problem.rows.newton(w, nothing)(np.zeros_like(v), nothing, r)
+        slope, step = float(r @ d), 1.0
+        if not slope > 0:  # rounding
+            return None
+        v, r = problem.at(y + d)
+        while float(r @ d) < -0.5 * slope and step > 1e-3:
+            step *= slope / (slope - float(r @ d))  # where the slope would vanish if it were linear
+            v, r = problem.at(y + step * d)
+        y = y + step * d
+    return None
 
 
 class _Problem:
@@ -189,6 +223,26 @@ class _Problem:
         v = np.where(has_high & (high < low), self.upper - high, v)
         return np.clip(v, self.lower, self.upper)
 
+    def at(self, y: Vector) -> tuple[Vector, Vector]:
+        """v(y), the best v for these multipliers of the rows, and A v - b."""
+        v = np.clip(self.x - self.rows.combine(y) / self.h, self.lower, self.upper)
+        return v, self.rows.dot(v) - self.b
+
+    def polished(self, v: Vector) -> Vector | None:
+        """v with A v = b to rounding, moved by rounding only; None if there is no such point."""
+        at_low, at_high = v <= self.lower, v >= self.upper
+        nearest, _ = self._nearest_on(at_low, at_high, np.zeros_like(self.rows.inequality))
+        clipped = np.clip(nearest, self.lower, self.upper)
+        moved = float(np.abs(clipped - v).max())
+        return clipped if self.outside(clipped) <= 1e-15 and moved <= 1e-11 * self.reach else None
+
+    def _held(self, v: Vector, y: Vector, at_low: Mask, at_high: Mask) -> tuple[Mask, Mask]:
+        """Where a bound holds v back that lies on it, beyond rounding."""
+        pull = self.h * (v - self.x) + self.rows.combine(y)
+        rounding = self.h * (np.abs(v) + np.abs(self.x))
+        rounding = 1e-14 * (rounding + self.absolute.combine(np.abs(y)))
+        return at_low & (pull < -rounding), at_high & (pull > rounding)
+
     def on_face(self, p: _Point, v: Vector) -> Vector:
         """The nearest point of the face that v seems to lie on, if it is in the set and no worse.
 
@@ -202,10 +256,7 @@ class _Problem:
         tight = self.rows.inequality & (p.slack < p.z_slack * self.absolute.dot(w))
         for _ in range(5):
             nearest, y = self._nearest_on(at_low, at_high, tight)
-            pull = self.h * (nearest - self.x) + self.rows.combine(y)
-            rounding = self.h * (np.abs(nearest) + np.abs(self.x))
-            rounding = 1e-14 * (rounding + self.absolute.combine(np.abs(y)))
-            held_low, held_high = at_low & (pull < -rounding), at_high & (pull > rounding)
+            held_low, held_high = self._held(nearest, y, at_low, at_high)
             held = tight & (y < -1e-14 * float(np.abs(y).max(initial=0.0)))
             if not (held_low.any() or held_high.any() or held.any()):
                 break
