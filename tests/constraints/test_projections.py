@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import adafw
+from adafw.constraints import projections
 
 SIZES = st.integers(1, 12)
 
@@ -194,3 +195,28 @@ def test_huge_points_end_on_the_boundary():
         x = np.array([1e18, -3e17, 2.0, 0.0])
         v = make(1.0).project(x, np.array([1.0, 1e-6, 1e6, 1.0]))
         assert make(1.0).contains(v)
+
+
+class CountingNumpy:
+    """numpy, counting the calls of `clip`."""
+
+    calls = 0
+
+    def __getattr__(self, name):
+        self.calls += name == "clip"
+        return getattr(np, name)
+
+
+def test_searches_for_multipliers_end_where_only_rounding_is_left(monkeypatch):
+    """Steps that move the last bit to and fro, in one call of thirty, once went on to the limit."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) // 5
+    for _ in range(300):
+        counting = CountingNumpy()
+        monkeypatch.setattr(projections, "namespace", lambda x, counting=counting: counting)
+        x, h = 3 * rng.standard_normal(60), 10 ** rng.uniform(-3, 0, 60)
+        projections.group_ball(x, h, 1.0, labels, 12)
+        assert counting.calls <= 60  # about 20
+        counting.calls = 0
+        projections.k_sparse(x, h, 1.0, 7)
+        assert counting.calls <= 60  # about 15
