@@ -75,24 +75,27 @@ def _faster(ours: Line, theirs: Line) -> str:
     return f"to {theirs.label}'s final gap {mine:.2g} CPU s instead of {other:.2g}"
 
 
-def _ahead(ours: Line, others: list[Line], column: str, shift: float) -> str:
-    """In which epochs the median of ours is the smallest."""
-    curves = [band(line, "epoch", column, shift) for line in [ours, *others]]
+def _ahead(
+    ours: Line, others: list[Line], column: str, shift: float = 0.0, x: str = "epoch"
+) -> str:
+    """In which epochs, or other x, the median of ours is the smallest."""
+    unit, units = {"epoch": ("epoch", "epochs"), "cpu_seconds": ("CPU second", "CPU seconds")}[x]
+    curves = [band(line, x, column, shift) for line in [ours, *others]]
     known = [(np.log(curve[0]), np.log(curve[1])) for curve in curves if curve is not None]
     if curves[0] is None or len(known) < 2:
-        return "epochs not comparable"
+        return f"{units} not comparable"
     low, high = max(x[0] for x, _ in known), min(x[-1] for x, _ in known)
     grid = np.linspace(low, high, 400)
     mine, *theirs = (np.interp(grid, x, y) for x, y in known)
     leads = mine <= np.min(theirs, axis=0)
     if leads.all() or not leads.any():
-        return "ahead in every epoch" if leads.all() else "ahead in no epoch"
+        return f"ahead in every {unit}" if leads.all() else f"ahead in no {unit}"
     edges = np.diff(np.concatenate([[0], leads.astype(int), [0]]))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     spans = [
         f"{np.exp(grid[a]):.2g} to {np.exp(grid[b]):.2g}" for a, b in zip(starts, ends, strict=True)
     ]
-    return f"ahead in epochs {', '.join(spans)} of {np.exp(high):.2g}"
+    return f"ahead in {units} {', '.join(spans)} of {np.exp(high):.2g}"
 
 
 def _lines(outcome: Outcome, problem: Problem, keep: Callable[[Line], bool]) -> list[Line]:
@@ -208,7 +211,11 @@ def _claim_large_k(outcome: Outcome, problem: Problem) -> Claim:
     largest = max(lines)
     smaller = [line for k, line in lines.items() if k != largest]
     verdict, mine, rival = _against(smaller, [lines[largest]], "gap")
-    evidence = f"K={largest}: {_numbers(rival, 'gap')}; best smaller K: {_numbers(mine, 'gap')}"
+    leads = _ahead(lines[largest], smaller, "gap", x="cpu_seconds")
+    evidence = (
+        f"final gap {_numbers(rival, 'gap')}, best smaller K: {_numbers(mine, 'gap')}; "
+        f"K = {largest} is {leads}"
+    )
     return Claim(problem.name, statement, "appendix B", verdict, evidence)
 
 
