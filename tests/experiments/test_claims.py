@@ -167,3 +167,28 @@ def test_evidence_tells_when_the_adaptive_method_leads(power, words):
     spec = Spec("e", "e", (problem,), {}, claims=("best projection-free by gap",))
     (found,) = claims.judge(Outcome(spec, {}, lines, {}, {}))
     assert found.evidence.endswith(words)
+
+
+def test_only_the_longest_leads_are_listed():
+    rng = np.random.default_rng(0)
+
+    def wiggling():
+        rows = []
+        for epoch in np.geomspace(1, 1000, 61):
+            row = dict.fromkeys(Trace.columns, 0.0)
+            row |= {"epoch": epoch, "gap": 10 ** rng.uniform(-0.1, 0.1) / epoch, "value": 1.0}
+            rows.append(tuple(row.values()))
+        return Trace(rows)
+
+    problem = Problem("p", {}, "Logistic", "set", ())
+    lines = tuple(
+        Line(problem, AlgorithmSpec(name, table), "", {0: wiggling()}, {0: "max_epochs"})
+        for name, table in (("ours", ada()), ("theirs", FW))
+    )
+    spec = Spec("e", "e", (problem,), {}, claims=("best projection-free by gap",))
+    (found,) = claims.judge(Outcome(spec, {}, lines, {}, {}))
+    spans, rest = found.evidence.split("ahead in epochs ")[1].split(" and ")
+    assert spans.count(" to ") == 3
+    starts = [float(span.split(" to ")[0]) for span in spans.split(", ")]
+    assert starts == sorted(starts)
+    assert "shorter spans of 1e+03" in rest

@@ -92,10 +92,10 @@ def _ahead(
         return f"ahead in every {unit}" if leads.all() else f"ahead in no {unit}"
     edges = np.diff(np.concatenate([[0], leads.astype(int), [0]]))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
-    spans = [
-        f"{np.exp(grid[a]):.2g} to {np.exp(grid[b]):.2g}" for a, b in zip(starts, ends, strict=True)
-    ]
-    return f"ahead in {units} {', '.join(spans)} of {np.exp(high):.2g}"
+    longest = sorted(np.argsort(starts - ends, kind="stable")[:3])
+    spans = [f"{np.exp(grid[starts[i]]):.2g} to {np.exp(grid[ends[i]]):.2g}" for i in longest]
+    more = f" and {len(starts) - 3} shorter spans" if len(starts) > 3 else ""
+    return f"ahead in {units} {', '.join(spans)}{more} of {np.exp(high):.2g}"
 
 
 def _lines(outcome: Outcome, problem: Problem, keep: Callable[[Line], bool]) -> list[Line]:
