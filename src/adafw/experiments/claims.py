@@ -94,7 +94,8 @@ def _ahead(
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     longest = sorted(np.argsort(starts - ends, kind="stable")[:3])
     spans = [f"{np.exp(grid[starts[i]]):.2g} to {np.exp(grid[ends[i]]):.2g}" for i in longest]
-    more = f" and {len(starts) - 3} shorter spans" if len(starts) > 3 else ""
+    rest = len(starts) - 3
+    more = f" and {rest} shorter span{'s' * (rest > 1)}" if rest > 0 else ""
     return f"ahead in {units} {', '.join(spans)}{more} of {np.exp(high):.2g}"
 
 
