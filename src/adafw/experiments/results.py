@@ -96,10 +96,10 @@ class Outcome:
         return float(np.nanmax([trace["lower_bound"].max() for trace in self._traces(problem)]))
 
     def doubt(self, problem: AnyProblem) -> float:
-        """How far above that bound the minimum may lie at most: where the best run got."""
-        return float(np.nanmin([trace["value"].min() for trace in self._traces(problem)])) - (
-            self.reference(problem)
-        )
+        """How far above that bound the minimum may lie: where the best run got, or rounding."""
+        bound = self.reference(problem)
+        least = float(np.nanmin([trace["value"].min() for trace in self._traces(problem)]))
+        return max(least - bound, 1e-15 * abs(bound))
 
     def _traces(self, problem: AnyProblem) -> list[Any]:
         found = [trace for line in self.of(problem) for trace in line.traces.values()]
