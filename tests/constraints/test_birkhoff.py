@@ -113,3 +113,11 @@ def test_metrics_that_hardly_feel_some_entries():
         p = ball.project(x, h)
         g = h * (p - x)
         assert np.vdot(g, p - ball.lmo(g)) <= 1e-13 * np.vdot(g, p - x) + 1e-15
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_metric_without_end_warns_of_nothing():
+    h = np.full((4, 4), 1e300)
+    h[0, 0] = 1e-12
+    x = np.random.default_rng(6).standard_normal((4, 4))
+    assert Birkhoff().violation(Birkhoff().project(x, h)) <= 1e-14

@@ -212,3 +212,27 @@ def test_projection_of_points_with_zeros():
             pull = v - x
             assert polytope.violation(v) <= 1e-14
             assert pull @ (v - polytope.lmo(pull)) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("rows", "x", "h"),
+    [
+        (
+            {"A_eq": [[0.0, 1]], "b_eq": [0.0], "A_ub": [[1.0, 1]], "b_ub": [0.0]},
+            [0.19554387, 0.21234589],
+            [0.0034912, 0.00296527],
+        ),
+        (
+            {
+                "A_eq": [[-1.0, 2, 2, 1], [0, -2, -2, 2], [1, 2, 0, 0]],
+                "b_eq": [0.43437789128934134, 0.8687557825786827, 0],
+            },
+            [-0.473, 0.308, 0.6127, -1.479],
+            [0.364, 0.01447, 0.872, 0.00262],
+        ),
+    ],
+)
+def test_sets_of_a_single_point_are_met(rows, x, h):
+    """In a row whose terms all vanish, every error is large relative to them."""
+    polytope = Polytope(**rows, bounds=(0, 1))
+    assert polytope.violation(polytope.project(np.array(x), np.array(h))) <= 1e-12

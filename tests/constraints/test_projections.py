@@ -220,3 +220,10 @@ def test_searches_for_multipliers_end_where_only_rounding_is_left(monkeypatch):
         counting.calls = 0
         projections.k_sparse(x, h, 1.0, 7)
         assert counting.calls <= 60  # about 15
+
+
+def test_a_knapsack_that_is_full_but_for_rounding_stays_so():
+    size = np.array([5.0, 5.0, -3.0, -4.0])
+    for total in (2 - 2e-16, 2.0, 2 + 4e-16):
+        l = projections._knapsack(size, np.ones(4), 1.0, total)
+        assert abs(np.clip(size - l, 0, 1).sum() - total) <= 1e-15

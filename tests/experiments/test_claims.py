@@ -155,7 +155,7 @@ def falling(power):
     [
         (0.5, "ahead in epochs 1 to 10 of 1e+03"),
         (2.0, "ahead in epochs 10 to 1e+03 of 1e+03"),
-        (1.0, "ahead in every epoch"),
+        (1.0, "ahead in every epoch from 1 to 1e+03"),
     ],
 )
 def test_evidence_tells_when_the_adaptive_method_leads(power, words):
@@ -167,6 +167,14 @@ def test_evidence_tells_when_the_adaptive_method_leads(power, words):
     spec = Spec("e", "e", (problem,), {}, claims=("best projection-free by gap",))
     (found,) = claims.judge(Outcome(spec, {}, lines, {}, {}))
     assert found.evidence.endswith(words)
+
+
+def test_a_tolerance_that_ends_runs_early_goes_with_no_claims():
+    problem = Problem("p", {}, "Logistic", "set", ())
+    budget = {"max_epochs": 1, "gap_tolerance": 1e-3}
+    spec = Spec("e", "e", (problem,), budget, claims=("no clipping needed",))
+    with pytest.raises(ValueError, match="cannot go with a gap_tolerance"):
+        claims.check_claims(spec)
 
 
 def test_only_the_longest_leads_are_listed():

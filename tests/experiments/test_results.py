@@ -52,8 +52,10 @@ def test_repeats_merge_to_median_times():
 
 
 def test_seconds_to_a_gap():
-    a = trace(np.array([0.0, 1, 2]), np.array([3.0, 2, 1]))
-    assert line(a).seconds_to(2.5) == 1
+    a = trace(np.array([0.0, 1, 2]), np.array([8.0, 4, 1]))
+    assert line(a).seconds_to(4) == 1
+    assert line(a).seconds_to(2) == pytest.approx(1.5)  # even in the logarithm between records
+    assert line(a).seconds_to(9) == 0
     assert line(a).seconds_to(0.5) == np.inf
 
 

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import adafw
+from adafw.constraints.base import Stalled
 from adafw.experiments import load_spec, reproduce, runner
 from adafw.experiments.results import quartiles
 from adafw.experiments.scaling import (
     DOES_NOT_GROW,
     GROWS,
+    NO_ADVANTAGE,
+    NOT_MONOTONE,
     REVERSED,
     Ratio,
     _ratio,
@@ -93,13 +96,19 @@ def test_times_to_goals_are_those_of_the_trace(finished):
         for line, name in ((size.ours, "ours"), (size.theirs, "theirs")):
             times = []
             for seed in ("1", "2"):
-                reached = [
-                    float(r["cpu_seconds"]) for r in mine
+                run = [
+                    (float(r["cpu_seconds"]), math.log(float(r["gap"]))) for r in mine
                     if (r["algorithm"], r["seed"]) == (line.label, seed)
-                    and float(r["gap"]) <= 0.5 * scale
                 ]  # fmt: skip
-                times.append(min(reached, default=math.inf))
-            assert getattr(size.ratios[0], name) == quartiles(np.array(times))
+                goal = math.log(0.5 * scale)
+                i = next((i for i, (_, gap) in enumerate(run) if gap <= goal), None)
+                if i:  # between the records, in the logarithm of the gap
+                    (t0, g0), (t1, g1) = run[i - 1], run[i]
+                    times.append(t0 + (g0 - goal) / (g0 - g1) * (t1 - t0))
+                else:
+                    times.append(math.inf if i is None else run[0][0])
+            found, expected = getattr(size.ratios[0], name), quartiles(np.array(times))
+            assert found == pytest.approx(expected)
         assert all(seconds > 0 for seconds in size.ours.step_seconds.values())
         assert len(size.theirs.step_seconds) == 2
     assert not row[0].ratios[1].known  # nobody gets to 1e-9 in 30 iterations
@@ -133,9 +142,18 @@ def ratio(median, bound="", spread=1.1):
         ([ratio(9), ratio(2)], DOES_NOT_GROW),
         ([ratio(2), ratio(2.1)], DOES_NOT_GROW),
         ([ratio(0.2), ratio(0.95)], DOES_NOT_GROW),
-        ([ratio(0.2), ratio(0.5)], REVERSED),
+        ([ratio(0.3), ratio(27), ratio(10)], NOT_MONOTONE),
+        ([ratio(2), ratio(1.5), ratio(9)], NOT_MONOTONE),
+        ([ratio(2), ratio(5, ">="), ratio(9)], GROWS),
+        ([ratio(2), ratio(50, ">="), ratio(9)], NOT_MONOTONE),
+        ([ratio(0.2), ratio(0.5)], NO_ADVANTAGE),
+        ([ratio(math.nan), ratio(0.5)], NO_ADVANTAGE),
+        ([ratio(0.9), ratio(0.5)], REVERSED),
         ([ratio(3), ratio(0.5, "<=")], REVERSED),
-        ([ratio(math.nan), ratio(0.5)], REVERSED),
+        ([ratio(5, "<="), ratio(3)], UNDECIDED),
+        ([ratio(0.9, "<="), ratio(1)], UNDECIDED),
+        ([ratio(0.2), ratio(0.9, ">=")], UNDECIDED),
+        ([ratio(0.5), ratio(5, "<=")], UNDECIDED),
         ([ratio(2, ">="), ratio(9, ">=")], UNDECIDED),
         ([ratio(9), ratio(2, ">=")], UNDECIDED),
         ([ratio(2), ratio(0.5, ">=")], UNDECIDED),
@@ -184,7 +202,7 @@ def test_a_projection_that_gives_up_ends_its_run_only(file, tmp_path, monkeypatc
     def project(self, x, h=None, original=adafw.Birkhoff.project):
         calls.append(1)
         if len(calls) > 9:
-            raise RuntimeError("the projection stalled")
+            raise Stalled("the projection stalled")
         return original(self, x, h)
 
     monkeypatch.setattr(adafw.Birkhoff, "project", project)
@@ -198,6 +216,31 @@ def test_a_projection_that_gives_up_ends_its_run_only(file, tmp_path, monkeypatc
     search = next(s for s in searches_of(spec, found, work) if "Grad" in s.algorithm.label)
     run_search(search)
     assert runner.STALLED in {t["status"] for t in json.loads(search.file.read_text())["trials"]}
+
+
+def test_a_run_that_goes_on_and_stalls_at_once_keeps_its_records(file, tmp_path, monkeypatch):
+    spec = load_spec(file)
+    problem = spec.problems[0]
+    parts = runner.parts_of(problem, tmp_path)
+    runner.prepare(problem, parts)
+    found = {problem.name: parts for problem in spec.problems}
+    job = next(j for j in runner.jobs_of(spec, found, tmp_path) if "Grad" in j.algorithm.label)
+    looks = iter([False] * 4 + [True] * 99)
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "asked_to_stop", lambda: next(looks))
+        with pytest.raises(runner.Stopped):
+            runner.run_one(job)
+    before = len(adafw.State.load(job.state_file).records)
+
+    def project(self, x, h=None):
+        raise Stalled("the projection stalled")
+
+    monkeypatch.setattr(adafw.Birkhoff, "project", project)
+    runner.run_one(job)
+    outcome = json.loads(job.file.read_text())
+    assert outcome["status"] == runner.STALLED
+    assert len(outcome["records"]) == before > 1
+    assert set(outcome["made"]) == {"date", "source"}
 
 
 @pytest.mark.parametrize(

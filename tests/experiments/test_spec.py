@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 import adafw
@@ -129,6 +131,17 @@ def test_values_in_words(tmp_path):
         ("loss =", f"seeds = [{TUNING_SEED}]\nloss =", "by which learning rates are tuned"),
         ("loss =", "loss ==", "must be a TOML file"),
         ("loss =", 'name = "../x"\nloss =', "name must be letters"),
+        ("loss =", "name = 5\nloss =", "name must be a text"),
+        ("loss =", "title = 5\nloss =", "title must be a text"),
+        ("loss =", "seeds = 5\nloss =", "seeds must be a list of numbers"),
+        ("loss =", 'notes = "hello"\nloss =', "notes must be a list of texts"),
+        ("loss =", 'claims = "no clipping needed"\nloss =', "claims must be a list of texts"),
+        ('[{ name = "CSFW" }]', '"CSFW"', "algorithms must be a list of tables"),
+        ('[{ name = "CSFW" }]', '["CSFW"]', "algorithms must be a list of tables"),
+        ('[{ name = "CSFW" }]', '{ name = "CSFW" }', "algorithms must be a list of tables"),
+        ('{ name = "CSFW" }', '{ name = "CSFW", label = 3 }', "label must be a text"),
+        ('{ name = "CSFW" }', '{ label = "a", step = "FrankWolfeStep" }', "a gradient and a step"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "10^1/0" }', "fraction"),
     ],
 )
 def test_mistakes_are_told_before_any_work(tmp_path, old, new, message):
@@ -142,6 +155,11 @@ def test_unknown_experiment_and_data(tmp_path):
     spec = load(tmp_path, MINIMAL.replace("support_vector", "vectors"))
     with pytest.raises(ValueError, match="data must be one of support_vector"):
         spec.problems[0].dataset()
+    spec = load(tmp_path, MINIMAL.replace('"support_vector"', '"support_vector", width = 3'))
+    with pytest.raises(ValueError, match=r"support_vector cannot be loaded: .*'width'"):
+        spec.problems[0].dataset()
+    with pytest.raises(ValueError, match="data must be a table"):
+        load(tmp_path, re.sub(r"data = .*", 'data = "rcv1"', MINIMAL))
 
 
 def test_data_paths_are_relative_to_the_file(tmp_path):

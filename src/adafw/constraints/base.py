@@ -9,6 +9,10 @@ from adafw.describe import describe
 from adafw.typing import Array, Plain, Shape
 
 
+class Stalled(RuntimeError):
+    """A projection that could not reach its accuracy, and says so."""
+
+
 class Constraint(ABC):
     """A compact convex set C. One object serves numpy arrays and torch tensors, and never changes.
 

@@ -10,6 +10,7 @@ from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
 from adafw.constraints.base import (
     Constraint,
+    Stalled,
     check_order,
     check_shape,
     check_sizes,
@@ -109,13 +110,16 @@ class Hull(Constraint):
             return x.copy()
         q /= size
         target = np.append(np.zeros(q.shape[1]), 1.0)
-        w, _ = nnls(np.vstack([q.T, np.ones(len(q))]), target, maxiter=30 * len(q))
+        try:
+            w, _ = nnls(np.vstack([q.T, np.ones(len(q))]), target, maxiter=30 * len(q))
+        except RuntimeError as error:
+            raise Stalled(f"the projection onto this Hull stalled: {error}.") from None
         w /= w.sum()
         nearest = w @ q
         gap = float(nearest @ nearest) - float((q @ nearest).min())
         # The sums are rounded relative to the q_j, of size one, however near to x the hull is.
         if not gap <= 1e-8 * float(nearest @ nearest) + 1e-15:
-            raise RuntimeError(
+            raise Stalled(
                 f"the projection onto this Hull stalled at a duality gap of {gap:.1e} of its "
                 "squared size: rescale h, or use a step that needs no projection."
             )

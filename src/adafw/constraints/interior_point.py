@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from adafw.constraints.base import Stalled
 from adafw.constraints.linear_rows import Mask, Rows, Vector
 
 
@@ -56,11 +57,11 @@ def project(
     """The point v nearest to x in the norm of diag(h); infinite bounds do not bind.
 
     Stops when the duality gap is at most 1e-13 of ||v - x||_h^2, if possible 1e-20 of ||v||_h^2,
-    and the other conditions of optimality hold to rounding; raises RuntimeError if one of these
+    and the other conditions of optimality hold to rounding; raises Stalled if one of these
     relative errors stalls above 1e-8.
     """
     problem = _Problem(x, h / h.max(), lower, upper, rows, b)
-    if not rows.inequality.any():
+    if not rows.inequality.any() and problem.h.min() > 1e-150:
         found = _by_dual_newton(problem)
         if found is not None:
             return found
@@ -74,7 +75,7 @@ def project(
             break
         point = problem.next(point)
     if not least <= 1e-8:
-        raise RuntimeError(
+        raise Stalled(
             f"the projection onto this {name} stalled at a relative error of {least:.1e}, "
             "above 1e-8: rescale x or h, or use a step that needs no projection."
         )
@@ -266,7 +267,8 @@ class _Problem:
         nearest = np.clip(nearest, self.lower, self.upper)
         outside, before = self.outside(nearest), self.outside(v)
         closer = self.h @ (nearest - self.x) ** 2 <= self.h @ (v - self.x) ** 2 * (1 + 1e-15)
-        return nearest if closer and outside <= max(1e-15, 2 * before) else v
+        # Where v and b vanish in a row, any error is large relative to them: `before` says nothing.
+        return nearest if closer and outside <= max(1e-15, min(2 * before, 1e-12)) else v
 
     def _nearest_on(self, at_low: Mask, at_high: Mask, tight: Mask) -> tuple[Vector, Vector]:
         """The point nearest to x where these constraints are equalities, and the rows' y."""

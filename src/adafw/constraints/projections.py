@@ -104,25 +104,27 @@ def k_sparse(x: Array, h: Array | None, radius: float, k: int) -> Array:
 
 
 def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
-    """The l for which min(max(size - l w, 0), radius) sums to `total`; the one before, if none."""
+    """The l for which min(max(size - l w, 0), radius) sums to `total`, or most nearly does."""
     xp = namespace(size)
     ends = xp.concatenate([(size / w).reshape(-1), ((size - radius) / w).reshape(-1)])
     l, low, high, over = 0.0, float(xp.min(ends)), float(xp.max(ends)), math.inf
+    least, best = math.inf, 0.0
     for _ in range(200):  # about 10, and 50 for metrics spread over 16 orders of magnitude
         part = size - l * w
         before, over = abs(over), float(xp.sum(xp.clip(part, 0, radius))) - total
         low, high = (l, high) if over > 0 else (low, l)
+        least, best = (abs(over), l) if abs(over) < least else (least, best)
         slope = float(xp.sum(xp.where((part > 0) & (part < radius), w, xp.zeros_like(w))))
         new = l + over / slope if slope > 0 else math.inf
         if over == 0 or new == l or 0.5 * before < abs(over) <= 1e-13 * total:
-            return l  # all that is left is rounding
+            break  # all that is left is rounding
         if not low < new < high:
             inside = ends[(ends > low) & (ends < high)]
             new = float(xp.median(inside)) if len(inside) else low + (high - low) / 2
             if not low < new < high:
-                return low
+                break
         l = new
-    return low
+    return best
 
 
 def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: int) -> Array:
@@ -146,7 +148,7 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
     h = double(h) / float(xp.max(h))
     hz = h * z
     dies_at = xp.sqrt(group_sums(hz * hz, labels, count))
-    l, rho, error = 0.0, norms, math.inf
+    l, rho, least, stalls = 0.0, norms, math.inf, 0
     for _ in range(1000):  # about 20, and 60 for metrics spread over 16 orders of magnitude
         alive = dies_at > l
         below = xp.where(alive[labels], h * rho[labels] + l, 1)
@@ -156,8 +158,9 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
         climb = sum2 * (xp.sqrt(sum2) - 1) / sum3
         rho = xp.where(alive, xp.clip(rho + climb, 0, None), zero)
         missed, over = float(xp.sum(xp.abs(climb))), float(xp.sum(rho)) - 1
-        before, error = error, missed + abs(over)
-        if error <= 1e-12 and error > 0.5 * before:  # all that is left is rounding
+        error = missed + abs(over)
+        least, stalls = (error, 0) if error < 0.5 * least else (least, stalls + 1)
+        if error <= 1e-12 and stalls >= 10:  # all that is left is rounding
             break
         if missed > 1e-15 and missed > 0.01 * abs(over):
             continue  # the rho do not belong to this l yet

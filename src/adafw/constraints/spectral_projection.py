@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.constraints.base import Stalled
+
 Matrix = NDArray[np.floating[Any]]
 
 
@@ -49,7 +51,8 @@ class _Problem:
     def __init__(self, x: Matrix, h: Matrix, ball: SingularValueBall) -> None:
         self.x, self.h, self.ball = x, h, ball
         self.multiplier = np.zeros_like(x)
-        self.penalty = float(np.sqrt(h.min()))
+        least = float(h.min())
+        self.penalty = math.sqrt(least) if least > 1e-8 else least
 
     def at(self, v: Matrix) -> _Point:
         """1/2 ||V - X||_H^2 + penalty / 2 dist(Z, ball)^2 with Z = V + multiplier / penalty."""
@@ -149,10 +152,11 @@ class _Problem:
 def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
     """The point of the ball nearest to x in the norm of diag(h), for an x outside.
 
-    The penalty grows from between the least and the largest h, which follows the solution from X
-    into the ball and keeps Newton's method near it. Stops when ||V - V*||_H is proven to be at most
-    1e-9 of ||V||_H and of ||V - X||_H and the gap 1e-11 of the squared distance, or where rounding
-    stops it; raises RuntimeError if that is above 1e-8 and the gap above 1e-8 as well.
+    The penalty grows from between the least and the largest h (from the least, if that is tiny),
+    which follows the solution from X into the ball and keeps Newton's method near it. Stops when
+    ||V - V*||_H is proven to be at most 1e-9 of ||V||_H and of ||V - X||_H and the gap 1e-11 of
+    the squared distance, or where rounding stops it; raises Stalled if that is above 1e-8 and the
+    gap above 1e-8 as well.
     """
     if x.shape[0] < x.shape[1]:
         return project(x.T, h.T, ball, name).T
@@ -177,7 +181,7 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
         p = problem.at(p.v)
     gap = problem.relative_gap(best.inside, problem.gap(best.inside))
     if min(least, gap) > 1e-8:
-        raise RuntimeError(
+        raise Stalled(
             f"the projection onto this {name} stalled at a duality gap of {gap:.1e} of the "
             "squared distance, 1e-8 is needed: rescale h, or use a step that needs no projection."
         )

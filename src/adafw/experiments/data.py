@@ -1,6 +1,7 @@
 """The data of an experiment, by the name its file gives."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,10 @@ def load(table: Mapping[str, Any], folder: Path) -> Dataset:
     name, rows = options.pop("name", None), options.pop("rows", None)
     if name not in _LOADERS:
         raise ValueError(f"data must be one of {', '.join(_LOADERS)}, got {name!r}.")
-    if "path" in options:
-        path = folder / options.pop("path")
-        data = _LOADERS[name](path, **options)
-    else:
-        data = _LOADERS[name](**options)
+    paths = [folder / options.pop("path")] if "path" in options else []
+    try:
+        signature(_LOADERS[name]).bind(*paths, **options)
+    except TypeError as error:
+        raise ValueError(f"data {name} cannot be loaded: {error}.") from None
+    data = _LOADERS[name](*paths, **options)
     return data if rows is None else data.first(rows)

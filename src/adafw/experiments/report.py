@@ -35,7 +35,8 @@ tr.best td { background: #fff6ea; }
   font-weight: 600; white-space: nowrap; }
 .holds { background: #e2f4e6; color: #14602a; } .fails { background: #fde4e6; color: #8a1020; }
 .grows { background: #e2f4e6; color: #14602a; }
-.reversed { background: #fde4e6; color: #8a1020; } .does { background: #fff1d6; color: #7a4a00; }
+.reversed, .no { background: #fde4e6; color: #8a1020; }
+.does { background: #fff1d6; color: #7a4a00; }
 .undecided, .not { background: #eceef1; color: #454a52; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; }

@@ -68,12 +68,11 @@ class Line:
         return float(np.median(self.each_seconds_to(gap)))
 
     def each_seconds_to(self, gap: float) -> Column:
-        """CPU seconds until the gap is at most this, one for each seed; inf if never."""
-        reached = []
-        for trace in self.traces.values():
-            below = np.flatnonzero(trace["gap"] <= gap)
-            reached.append(trace["cpu_seconds"][below[0]] if below.size else math.inf)
-        return np.array(reached)
+        """CPU seconds until the gap is at most this, one for each seed; inf if never.
+
+        Between two records the logarithm of the gap is taken to fall evenly.
+        """
+        return np.array([_time_to(trace, gap) for trace in self.traces.values()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +103,24 @@ class Outcome:
     def _traces(self, problem: AnyProblem) -> list[Any]:
         found = [trace for line in self.of(problem) for trace in line.traces.values()]
         extra = self.references.get(problem.name)
-        return found if extra is None else [*found, extra]
+        found = found if extra is None else [*found, extra]
+        return [trace for trace in found if len(trace)]
+
+
+def _time_to(trace: Any, gap: float) -> float:
+    below = np.flatnonzero(trace["gap"] <= gap)
+    if not below.size:
+        return math.inf
+    i, seconds, gaps = int(below[0]), trace["cpu_seconds"], trace["gap"]
+    if i == 0 or not 0 < gaps[i] < gaps[i - 1] < math.inf:
+        return float(seconds[i])
+    share = math.log(gaps[i - 1] / gap) / math.log(gaps[i - 1] / gaps[i])
+    return float(seconds[i - 1] + share * (seconds[i] - seconds[i - 1]))
 
 
 def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], workers: int) -> Outcome:
     """Reads the files of all finished runs."""
-    lines, audits, references = [], {}, {}
+    lines, audits, references, made = [], {}, {}, []
     for problem in spec.problems:
         mine = [job for job in jobs if job.problem is problem]
         for algorithm in problem.algorithms:
@@ -122,6 +133,7 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
                 ]
                 traces[seed], statuses[seed] = _merged(runs, problem.trace), runs[0]["status"]
                 path = runs[0].get("path", "")
+                made += [run["made"] for run in runs if "made" in run]
                 if "step_seconds" in runs[0]:
                     steps[seed] = float(np.median([run["step_seconds"] for run in runs]))
             setting = spec.setting(problem, algorithm)
@@ -132,7 +144,18 @@ def collect(spec: Spec, data: dict[str, dict[str, Any]], jobs: list[Job], worker
             elif job.kind == "reference":
                 rows = json.loads(job.file.read_text())["records"]
                 references[problem.name] = problem.trace([tuple(row) for row in rows])
-    return Outcome(spec, data, tuple(lines), audits, environment(workers), references)
+    about = {**environment(workers), "runs": _provenance(made)}
+    return Outcome(spec, data, tuple(lines), audits, about, references)
+
+
+def _provenance(made: list[dict[str, str]]) -> dict[str, Any]:
+    """When the runs ended, and the marks of the sources that made them."""
+    dates = sorted(run["date"] for run in made)
+    return {
+        "first": dates[0] if dates else None,
+        "last": dates[-1] if dates else None,
+        "sources": sorted({run["source"] for run in made}),
+    }
 
 
 def _merged(runs: list[dict[str, Any]], kind: Any) -> Any:

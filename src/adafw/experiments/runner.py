@@ -6,6 +6,7 @@ few seconds and is taken up from there, bit for bit.
 
 import contextlib
 import copy
+import functools
 import json
 import multiprocessing
 import os
@@ -16,11 +17,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import adafw
 from adafw import fused
+from adafw.constraints.base import Stalled
 from adafw.datasets import load_parts
 from adafw.experiments.audit import AuditedStep
 from adafw.experiments.reference import REFERENCE, best_algorithm, budget_of
@@ -219,15 +222,16 @@ def _minimize(job: Job, problem: Problem) -> None:
     if isinstance(seconds, dict):
         budget["record_every"] = every(**seconds)
     start: dict[str, Any] = {"seed": job.seed}
-    if job.state_file.is_file():
-        start = {"state": State.load(job.state_file)}
     saver = _Saver(job.state_file)
+    if job.state_file.is_file():
+        state = State.load(job.state_file)
+        start, saver.records = {"state": state}, list(state.records)
     try:
         result = adafw.minimize(
             f, problem.constraint(), algorithm, **start, **budget, callbacks=[saver], progress=False
         )
-    except RuntimeError:  # a projection that could not reach its accuracy and says so
-        _finish(job, {"status": STALLED, "records": saver.records, "step": {}})
+    except Stalled:
+        finish(job, {"status": STALLED, "records": saver.records, "step": {}})
         return
     if result.status in ("callback", "interrupted"):
         result.state.save(job.state_file)
@@ -240,14 +244,24 @@ def _minimize(job: Job, problem: Problem) -> None:
     }
     if problem.series and result.status != "diverged":
         constraint = problem.constraint()
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(Stalled):
             outcome["step_seconds"] = step_seconds(f, constraint, algorithm, result.state)
-    _finish(job, outcome)
+    finish(job, outcome)
 
 
-def _finish(job: Job, outcome: dict[str, Any]) -> None:
-    write_text(job.file, json.dumps(outcome))
+def finish(job: Job, outcome: dict[str, Any]) -> None:
+    """Writes the outcome of a run, and when and by which source it was made."""
+    made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}
+    write_text(job.file, json.dumps({**outcome, "made": made}))
     job.state_file.unlink(missing_ok=True)
+
+
+@functools.cache
+def source() -> str:
+    """A mark of the package's source, which tells more than its version."""
+    root = Path(adafw.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))]
+    return digest(texts)
 
 
 def _path(f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm) -> str:
@@ -297,7 +311,7 @@ def warm_up(
     """A few iterations off the record: code is compiled and data paged in before the clock runs."""
     key = f"{job.parts} {job.problem.name} {job.algorithm.label}"
     if key not in _warm:
-        with contextlib.suppress(RuntimeError):  # the run itself will tell
+        with contextlib.suppress(Stalled):  # the run itself will tell
             adafw.minimize(
                 f, constraint, algorithm, max_iterations=2, record_every=2, progress=False
             )

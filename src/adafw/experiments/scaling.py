@@ -16,12 +16,13 @@ from adafw.experiments.results import Column, Line, Outcome, quartiles
 from adafw.experiments.series import pair
 from adafw.experiments.verdicts import UNDECIDED, UNTESTED, Claim
 
-GROWS, DOES_NOT_GROW, REVERSED = "grows", "does not grow", "reversed"
+GROWS, DOES_NOT_GROW, NOT_MONOTONE = "grows", "does not grow", "not monotone"
+NO_ADVANTAGE, REVERSED = "no advantage", "reversed"
 
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """The advantage at a goal: quartiles over seeds; `bound` is ">=" or "<=" if most are bounds."""
+    """The advantage at a goal: quartiles over seeds; `bound` is ">=" or "<=" if some are bounds."""
 
     goal: float
     ours: dict[str, float]
@@ -33,6 +34,12 @@ class Ratio:
     def known(self) -> bool:
         """Whether either side got there, in most seeds."""
         return math.isfinite(self.ratio["median"])
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The band, open on the side on which only a bound is known."""
+        low = 0.0 if self.bound == "<=" else self.ratio["lower"]
+        return low, math.inf if self.bound == ">=" else self.ratio["upper"]
 
     def __str__(self) -> str:
         if not self.known:
@@ -85,8 +92,12 @@ def per_iteration(line: Line) -> Column:
 
 
 def step_costs(line: Line) -> Column:
-    """CPU seconds of a step alone, one for each seed that ran to its end; NaN if none did."""
-    return np.array(list(line.step_seconds.values()) or [math.nan])
+    """CPU seconds of a step alone, one for each seed that ran to its end; NaN if none did.
+
+    They are those of generic code: of a line that ran compiled they would tell nothing.
+    """
+    generic = line.path != "compiled"
+    return np.array((list(line.step_seconds.values()) if generic else []) or [math.nan])
 
 
 def sizes(outcome: Outcome) -> dict[str, list[Size]]:
@@ -117,8 +128,8 @@ def _ratio(ours: Line, theirs: Line, scale: float, goal: float) -> Ratio:
         where=reached,
     )  # fmt: skip
     half = len(ratio) / 2
-    bound = ">=" if at_least.sum() > half else "<=" if at_most.sum() > half else ""
-    if np.isnan(ratio).sum() > half:
+    bound = ">=" if at_least.any() else "<=" if at_most.any() else ""
+    if np.isnan(ratio).sum() > half or (at_least.any() and at_most.any()):
         spread = dict.fromkeys(("median", "lower", "upper"), math.nan)
     else:
         spread = quartiles(ratio[~np.isnan(ratio)])
@@ -129,21 +140,24 @@ def verdict(ratios: list[Ratio]) -> str:
     """On "the advantage grows with the dimension", from the ratios at one goal, smallest n first.
 
     It grows if at the largest n the adaptive method is faster, by a factor whose band lies above
-    that at the smallest n. It is reversed if at the largest n projection is faster.
+    that at the smallest n, and no band lies below that of a smaller n; with such a dip it is not
+    monotone. Where projection is faster at the largest n, there is no advantage, and the conjecture
+    is reversed if the ratio has also fallen. A bound is a band without an end.
     """
     first, last = ratios[0], ratios[-1]
     if not last.known:
         return UNTESTED
-    if last.ratio["upper"] < 1 and last.bound != ">=":
-        return REVERSED
+    if last.ends[1] < 1:
+        return REVERSED if first.known and last.ends[1] < first.ends[0] else NO_ADVANTAGE
     if not first.known:
         return UNTESTED
-    # Against a ratio of which only a lower bound is known, nothing can be seen to grow; nor is a
-    # lower bound at the end known not to.
-    if first.bound == ">=" or (last.bound == ">=" and last.ratio["lower"] <= first.ratio["upper"]):
-        return UNDECIDED
-    grows = last.ratio["lower"] > max(1.0, first.ratio["upper"]) and last.bound != "<="
-    return GROWS if grows else DOES_NOT_GROW
+    if last.ends[0] > max(1.0, first.ends[1]):
+        known = [ratio for ratio in ratios if ratio.known]
+        dips = any(b.ends[1] < a.ends[0] for i, a in enumerate(known) for b in known[i + 1 :])
+        return NOT_MONOTONE if dips else GROWS
+    # With the other end of its band a ratio might still have grown.
+    might = last.ends[1] > first.ratio["upper"] or first.ends[0] < last.ratio["lower"]
+    return UNDECIDED if (first.bound or last.bound) and might else DOES_NOT_GROW
 
 
 def judge_series(outcome: Outcome) -> list[Claim]:
@@ -160,5 +174,6 @@ def judge_series(outcome: Outcome) -> list[Claim]:
                 f"{ratio} at n = {size.n}" for size, ratio in zip(row, ratios, strict=True)
             )
             evidence = f"projected / Frank-Wolfe time: {listed}"
-            found.append(Claim(name, statement, "section 5", verdict(ratios), evidence))
+            decided = verdict(ratios) if len(outcome.spec.seeds) > 1 else UNDECIDED
+            found.append(Claim(name, statement, "section 5", decided, evidence))
     return found

@@ -10,8 +10,10 @@ from adafw.experiments.scaling import Ratio, Size, per_iteration, sizes, step_co
 RULE = (
     "The relative gap is the Frank-Wolfe gap over f(x₀) - the best lower bound that any run "
     "proved. The advantage grows if at the largest dimension the Frank-Wolfe method is faster by a "
-    "factor whose quartile band lies above that at the smallest; it is reversed if at the largest "
-    "dimension projection is faster; it is undecided if only a bound is known that does not tell."
+    "factor whose quartile band lies above that at the smallest, and is not monotone if a band in "
+    "between lies below an earlier one. There is no advantage if at the largest dimension "
+    "projection is faster, and it is reversed if the factor has fallen, too. Undecided: only a "
+    "bound is known, which does not tell."
 )
 
 
@@ -34,8 +36,9 @@ def series_tables(outcome: Outcome) -> list[str]:
     return [
         "<h2>What a step costs</h2>",
         "<p>CPU time, medians over seeds. A step is K linear minimisations, or one projection in "
-        "the metric, with the vector work around it, timed by itself at the end of each run. An "
-        "iteration is a step and the gradient estimate, on average over the run.</p>",
+        "the metric, with the vector work around it, timed by itself at the end of each run of "
+        "generic code; compiled runs have no steps to time. An iteration is a step and the "
+        "gradient estimate, on average over the run.</p>",
         costs,
         "<h2>CPU time to a relative gap</h2>",
         "<p>Medians over seeds; of the ratio projected / Frank-Wolfe also quartiles. ≥ and ≤ mark "
@@ -51,7 +54,8 @@ def _cost(name: str, size: Size) -> list[str]:
         [per_iteration(line) for line in (size.ours, size.theirs)],
     ):
         ours, theirs = (quartiles(values)["median"] for values in costs)
-        cells += [_time(ours), _time(theirs), f"{theirs / ours:.2g}"]
+        ratio = theirs / ours
+        cells += [_time(ours), _time(theirs), f"{ratio:.2g}" if math.isfinite(ratio) else "-"]
     return cells
 
 

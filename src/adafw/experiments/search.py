@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import adafw
+from adafw.constraints.base import Stalled
 from adafw.experiments import runner
 from adafw.experiments.spec import SEARCHED, AlgorithmSpec, Problem, Spec, digest
 from adafw.experiments.tuned import with_rate
@@ -52,7 +53,7 @@ def run_search(job: Search) -> None:
                 callbacks=lambda state, record: runner.asked_to_stop(), progress=False,
                 **job.budget,
             )  # fmt: skip
-        except RuntimeError:  # a projection that could not reach its accuracy and says so
+        except Stalled:
             return Trial(i, eta, math.nan, math.nan, runner.STALLED)
         if runner.asked_to_stop():
             raise runner.Stopped

@@ -237,6 +237,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     single = ("data", "loss", "shape", "network", "batch_size", "set", "algorithms")
     known = ("name", "title", "budget", "seeds", "repeats", "notes", "claims", "goals", "search")
     only(document, (*known, "problems", *single), source)
+    check_types(document, source)
     name = document.get("name", Path(source).stem)
     tables = document.get("problems")
     if tables is None:
@@ -311,7 +312,32 @@ def _search_budget(table: Any, problems: Any, source: str) -> dict[str, Any]:
     return _budget(table, source, networks=False) if wanted else {}
 
 
+#: What the keys of a file must be, and that in words.
+_TYPES: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(("name", "title", "network", "series", "label", "note"), (str, "a text")),
+    **dict.fromkeys(("notes", "claims"), ("texts", "a list of texts")),
+    **dict.fromkeys(("seeds", "goals"), (list, "a list of numbers")),
+    **dict.fromkeys(("algorithms", "problems"), ("tables", "a list of tables")),
+    **dict.fromkeys(("budget", "search", "data"), (dict, "a table")),
+    "shape": (list, "two integers such as [30, 20]"),
+}
+
+
+def check_types(table: dict[str, Any], source: str) -> None:
+    """Refuses a value that is not of the kind its key asks for."""
+    inside: dict[str, type] = {"texts": str, "tables": dict}
+    for key, value in table.items():
+        kind, words = _TYPES.get(key, (object, ""))
+        if kind in inside:
+            right = isinstance(value, list) and all(isinstance(v, inside[kind]) for v in value)
+        else:
+            right = isinstance(value, kind)
+        if not right:
+            raise ValueError(f"{key} must be {words} in {source}, got {value!r}.")
+
+
 def _problem(table: dict[str, Any], source: str, folder: str) -> AnyProblem:
+    check_types(table, source)
     trained = "network" in table
     keys = ("name", "data", "network" if trained else "loss", "set", "algorithms")
     only(table, (*keys, *(("batch_size",) if trained else ("shape", "series"))), source)
@@ -345,9 +371,11 @@ def _shape(value: Any, source: str) -> tuple[int, int]:
 def _lines(table: dict[str, Any], source: str) -> tuple[AlgorithmSpec, ...]:
     lines = []
     for entry in table["algorithms"]:
+        check_types({key: entry[key] for key in ("label", "note") if key in entry}, source)
         settings = {k: v for k, v in entry.items() if k not in ("label", "note")}
         label = entry.get("label", entry.get("name"))
-        if label is None or ("name" in settings) == ("step" in settings):
+        paired = "step" in settings and "gradient" in settings
+        if label is None or ("name" in settings) == paired:
             raise ValueError(
                 f"an algorithm needs a name, or a label, a gradient and a step, in {source}, "
                 f"got {entry!r}."
@@ -389,7 +417,7 @@ def build(key: str, value: Any) -> Any:
     if isinstance(value, str) and value.startswith("10^"):
         try:
             return 10.0 ** float(Fraction(value[3:]))
-        except ValueError:
+        except (ValueError, ZeroDivisionError):
             raise ValueError(f'{key} must be a number or "10^<fraction>", got {value!r}.') from None
     table = {"name": value} if isinstance(value, str) else dict(value)
     name = table.pop("name", None)

@@ -42,13 +42,17 @@ def tune_line(
 
 
 def _find(spec: Spec, label: str, problem_name: str | None) -> tuple[AnyProblem, AlgorithmSpec]:
-    for problem in spec.problems:
+    problems = [p for p in spec.problems if problem_name in (None, p.name)]
+    if not problems:
+        names = ", ".join(problem.name for problem in spec.problems)
+        raise ValueError(f"problem must be one of {names}, got {problem_name!r}.")
+    for problem in problems:
         for line in problem.algorithms:
-            if line.label == label and problem_name in (None, problem.name):
+            if line.label == label:
                 if "learning_rate" not in line.options:
                     raise ValueError(f"algorithm must have a learning rate, got {label!r}.")
                 return problem, line
-    labels = [line.label for problem in spec.problems for line in problem.algorithms]
+    labels = dict.fromkeys(line.label for problem in problems for line in problem.algorithms)
     raise ValueError(f"algorithm must be one of {', '.join(labels)}, got {label!r}.")
 
 

@@ -3,7 +3,6 @@
 Imported only where networks are trained, since it needs torch.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ import adafw.torch
 from adafw.experiments.networks.data import SPLITS, Arrays, mapped
 from adafw.experiments.networks.problem import NetworkProblem
 from adafw.experiments.networks.trace import EpochRecord
-from adafw.experiments.runner import Job, Stopped, asked_to_stop
+from adafw.experiments.runner import Job, Stopped, asked_to_stop, finish
 from adafw.experiments.spec import AlgorithmSpec
-from adafw.files import replacing, write_text
+from adafw.files import replacing
 from adafw.recorder import Clock
 from adafw.torch import matrices, networks
 from adafw.torch.batches import ImageBatches, ReviewBatches, TensorBatches
@@ -193,8 +192,7 @@ def run(job: Job, problem: NetworkProblem) -> None:
         run.epoch(_UntilStopped(run.loader))
         run.save(job.state_file)
     outcome = {"status": "max_epochs", "records": [list(r) for r in run.records], "step": {}}
-    write_text(job.file, json.dumps(outcome))
-    job.state_file.unlink(missing_ok=True)
+    finish(job, outcome)
 
 
 class _UntilStopped:
