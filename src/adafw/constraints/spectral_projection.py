@@ -132,7 +132,7 @@ class _Problem:
                 new = self.at(p.v + step * d)
             if step > 0.01:
                 level = damping == 0 and p.value - new.value <= self.rounding(p)
-                steep = float(np.linalg.norm(new.gradient)) <= 0.1 * np.linalg.norm(p.gradient)
+                steep = float(np.linalg.norm(new.gradient)) <= 0.01 * np.linalg.norm(p.gradient)
                 p = new
                 if level and not steep:  # neither value nor gradient has digits left
                     break
