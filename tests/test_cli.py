@@ -102,7 +102,7 @@ def test_reproduce_own_file(capsys, toml, tmp_path):
     assert code == 0
     assert "Data: support-vector data (60 x 5)" in out
     assert out.strip().endswith("report.html")
-    assert "mine: 2 of 2 runs" in err
+    assert "mine: 3 of 3 runs" in err  # one of them the reference
     table = (tmp_path / "out" / "mine" / "trace.csv").read_text()
     assert {line.split(",")[-13] for line in table.splitlines()[1:]} == {"5"}
 

@@ -104,7 +104,7 @@ def k_sparse(x: Array, h: Array | None, radius: float, k: int) -> Array:
 
 
 def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
-    """The l for which min(max(size - l w, 0), radius) sums to `total`, or most nearly does."""
+    """The l for which min(max(size - l w, 0), radius) sums to `total`, or one just below."""
     xp = namespace(size)
     ends = xp.concatenate([(size / w).reshape(-1), ((size - radius) / w).reshape(-1)])
     l, low, high, over = 0.0, float(xp.min(ends)), float(xp.max(ends)), math.inf
@@ -124,7 +124,8 @@ def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
             if not low < new < high:
                 break
         l = new
-    return best
+    # Where l has no digits for that, one that is too small: what is left is for the next search.
+    return best if least <= 1e-12 * total else low
 
 
 def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: int) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 import adafw
 from adafw import checks
 from adafw.constraints import group_ball
+from adafw.experiments.keys import check_types, only
 from adafw.experiments.series import check_series
 from adafw.rows import MatrixRows, as_rows
 from adafw.tuning import TUNING_SEED
@@ -312,30 +313,6 @@ def _search_budget(table: Any, problems: Any, source: str) -> dict[str, Any]:
     return _budget(table, source, networks=False) if wanted else {}
 
 
-#: What the keys of a file must be, and that in words.
-_TYPES: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(("name", "title", "network", "series", "label", "note"), (str, "a text")),
-    **dict.fromkeys(("notes", "claims"), ("texts", "a list of texts")),
-    **dict.fromkeys(("seeds", "goals"), (list, "a list of numbers")),
-    **dict.fromkeys(("algorithms", "problems"), ("tables", "a list of tables")),
-    **dict.fromkeys(("budget", "search", "data"), (dict, "a table")),
-    "shape": (list, "two integers such as [30, 20]"),
-}
-
-
-def check_types(table: dict[str, Any], source: str) -> None:
-    """Refuses a value that is not of the kind its key asks for."""
-    inside: dict[str, type] = {"texts": str, "tables": dict}
-    for key, value in table.items():
-        kind, words = _TYPES.get(key, (object, ""))
-        if kind in inside:
-            right = isinstance(value, list) and all(isinstance(v, inside[kind]) for v in value)
-        else:
-            right = isinstance(value, kind)
-        if not right:
-            raise ValueError(f"{key} must be {words} in {source}, got {value!r}.")
-
-
 def _problem(table: dict[str, Any], source: str, folder: str) -> AnyProblem:
     check_types(table, source)
     trained = "network" in table
@@ -431,13 +408,6 @@ def build(key: str, value: Any) -> Any:
         if isinstance(made, kind):
             return made
     raise ValueError(f"{key} must be a name in {place.__name__}, got {name!r}.")
-
-
-def only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuses a table with a key that has no meaning there."""
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise ValueError(f"{where} must have the keys {', '.join(known)} only, got {unknown[0]!r}.")
 
 
 def _words(value: Any) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adafw import checks, datasets
 from adafw.datasets import DataMissing
-from adafw.experiments.spec import only
+from adafw.experiments.keys import only
 from adafw.files import replacing
 
 Arrays = dict[str, NDArray[Any]]

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import adafw
 from adafw import checks
+from adafw.experiments.keys import only
 from adafw.experiments.networks.trace import EpochTrace
-from adafw.experiments.spec import AlgorithmSpec, build, only
+from adafw.experiments.spec import AlgorithmSpec, build
 
 #: Optimizers of `adafw.torch` by name, and what kind of method each is.
 FAMILIES = {
