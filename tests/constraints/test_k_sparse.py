@@ -89,3 +89,10 @@ def test_diameter_joins_opposite_vertices():
 def test_refuses_k_that_is_no_count(k):
     with pytest.raises(ValueError, match="k must be an integer >= 1"):
         KSparse(1.0, k)
+
+
+def test_projection_where_the_multiplier_has_no_digit_to_spare():
+    x = np.array([-2076.9534, -9926.055, 3992.8054, 1413.1962, -2801.576], dtype=np.float32)
+    v = KSparse(0.014232505146642063, 3).project(x)
+    r = np.float32(0.014232505146642063)
+    np.testing.assert_allclose(v, [0, -r, r, 0, -r], rtol=1e-6)

@@ -116,7 +116,9 @@ def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
         least, best = (abs(over), l) if abs(over) < least else (least, best)
         slope = float(xp.sum(xp.where((part > 0) & (part < radius), w, xp.zeros_like(w))))
         new = l + over / slope if slope > 0 else math.inf
-        if over == 0 or new == l or 0.5 * before < abs(over) <= 1e-13 * total:
+        if over == 0 or new == l:
+            return l
+        if 0.5 * before < abs(over) <= 1e-13 * total:
             break  # all that is left is rounding
         if not low < new < high:
             inside = ends[(ends > low) & (ends < high)]
