@@ -11,8 +11,9 @@ ROOT = Path(adafw.__file__).parent
 
 # From low to high; a module may import its own layer and those below it.
 LAYERS = [
-    {"typing", "checks", "arrays", "schedules", "describe", "files", "random", "kernels"},
+    {"typing", "checks", "arrays", "schedules", "describe", "random", "kernels"},
     {"constraints", "losses", "rows"},
+    {"io"},
     {"objectives"},
     {"gradients", "metrics"},
     {"steps"},

@@ -12,7 +12,7 @@ from adafw.algorithms import Algorithm
 from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
-from adafw.files import replacing
+from adafw.io.atomic import replacing
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain

@@ -14,8 +14,8 @@ import pytest
 
 import adafw
 from adafw.cli import main
-from adafw.datasets.libsvm import write_libsvm
 from adafw.fitting.model import LinearModelFile
+from adafw.io.libsvm import write_libsvm
 from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor
 from sklearn import datasets
 
@@ -101,7 +101,7 @@ def test_predict_score_info(folder, tmp_path, capsys):
 
 
 def test_regression_scores_in_pieces(folder, tmp_path, capsys, monkeypatch):
-    from adafw.datasets import tables
+    from adafw.io import tables
 
     monkeypatch.setattr(tables, "PIECE_ROWS", 50)
     model = tmp_path / "m"
@@ -336,7 +336,7 @@ def test_predict_needs_little_memory(tmp_path, capsys):
     np.save(tmp_path / "big.npy", np.tile(X, (500, 1)))
     script = (
         "import resource\nfrom adafw.cli import main\n"
-        "import numpy, scipy.sparse, adafw.datasets.tables, adafw.fitting.model\n"
+        "import numpy, scipy.sparse, adafw.io.tables, adafw.fitting.model\n"
         "numpy.ones((200, 200)) @ numpy.ones((200, 200))  # BLAS takes its buffers now\n"
         "used = int(open('/proc/self/statm').read().split()[5]) * 4096\n"
         "resource.setrlimit(resource.RLIMIT_DATA, (used + 30_000_000, -1))\n"

@@ -12,14 +12,14 @@ from adafw import __version__
 from adafw.commands.fit import default_output
 from adafw.commands.live import Live
 from adafw.commands.options import as_number, clean, parameters
-from adafw.datasets.tables import Columns, Piece, format_of, read_table
 from adafw.describe import digest
-from adafw.files import replacing
 from adafw.fitting.checkpoint import Checkpoint, Run
 from adafw.fitting.linear import Fit, Settings, no_effect, one_against_rest
 from adafw.fitting.model import LinearModelFile
 from adafw.fitting.names import CLASSIFICATION, REGRESSION, constraint_named, loss_named
 from adafw.fitting.predictions import looks_like_classes
+from adafw.io.atomic import replacing
+from adafw.io.tables import Columns, Piece, format_of, read_table
 from adafw.rows import as_rows
 
 

@@ -40,8 +40,8 @@ def command(
     """
     import numpy as np
 
-    from adafw.datasets.tables import read_pieces
     from adafw.fitting.model import LinearModelFile
+    from adafw.io.tables import read_pieces
 
     if proba and decision:
         raise click.UsageError("--proba and --decision exclude one another.")
@@ -59,7 +59,7 @@ def command(
 
 def columns_of(model: Any) -> Any:
     """Which columns of a file the model wants."""
-    from adafw.datasets.tables import Columns
+    from adafw.io.tables import Columns
 
     header = model.header
     return Columns(
@@ -89,7 +89,7 @@ def _sink(output: str | None) -> Iterator[Any]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    from adafw.files import replacing
+    from adafw.io.atomic import replacing
 
     with replacing(output) as partial, open(partial, "w", encoding="utf-8") as file:
         yield file

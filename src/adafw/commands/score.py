@@ -26,8 +26,8 @@ def command(model: str, data: str, format_: str | None, as_json: bool) -> None: 
     import numpy as np
 
     from adafw.commands.predict import columns_of
-    from adafw.datasets.tables import read_pieces
     from adafw.fitting.model import LinearModelFile
+    from adafw.io.tables import read_pieces
 
     fitted = LinearModelFile.load(model)
     tally = _Tally(fitted)

@@ -6,8 +6,6 @@ Loaders return a `Dataset`, which says what it is; generators and readers plain 
 from adafw.datasets.dataset import Dataset
 from adafw.datasets.files import from_libsvm, from_parts
 from adafw.datasets.images import cifar10
-from adafw.datasets.libsvm import read_libsvm, write_libsvm
-from adafw.datasets.parts import libsvm_to_parts, load_parts, save_parts
 from adafw.datasets.store import DataMissing, data_directory
 from adafw.datasets.synthetic import (
     correlated_regression,
@@ -18,6 +16,8 @@ from adafw.datasets.synthetic import (
 )
 from adafw.datasets.text import imdb, rcv1
 from adafw.datasets.year_msd import standardised, year_prediction
+from adafw.io.libsvm import read_libsvm, write_libsvm
+from adafw.io.parts import libsvm_to_parts, load_parts, save_parts
 
 __all__ = [
     "DataMissing",

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from adafw.datasets.dataset import Dataset
-from adafw.datasets.libsvm import read_libsvm
-from adafw.datasets.parts import load_parts
+from adafw.io.libsvm import read_libsvm
+from adafw.io.parts import load_parts
 
 
 def from_libsvm(path: str | os.PathLike[str], **options: Any) -> Dataset:

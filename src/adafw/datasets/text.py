@@ -9,8 +9,8 @@ from scipy import sparse
 
 from adafw.datasets import store
 from adafw.datasets.dataset import Dataset
-from adafw.datasets.libsvm import read_libsvm
 from adafw.datasets.synthetic import text_like
+from adafw.io.libsvm import read_libsvm
 
 _RCV1 = store.Place(
     what="RCV1",

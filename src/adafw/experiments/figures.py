@@ -9,7 +9,7 @@ from adafw.experiments import scaling_figures
 from adafw.experiments.drawing import draw_line, plain
 from adafw.experiments.results import Line, Outcome, band
 from adafw.experiments.spec import AnyProblem, Problem, Spec, form
-from adafw.files import replacing
+from adafw.io.atomic import replacing
 
 _COLUMNS = (
     ("cpu_seconds", "CPU time (s)"),

@@ -15,7 +15,7 @@ from adafw.experiments.claims import check_claims, judge
 from adafw.experiments.results import Outcome
 from adafw.experiments.search import run_search, searches_of, with_rates
 from adafw.experiments.spec import Spec, check_seeds, load_spec
-from adafw.files import discard_partial, write_text
+from adafw.io.atomic import discard_partial, write_text
 from adafw.tensorboard import writer_class
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adafw.experiments.runner import Job
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Spec
-from adafw.files import write_text
+from adafw.io.atomic import write_text
 
 Column = NDArray[np.float64]
 

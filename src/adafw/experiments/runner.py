@@ -28,7 +28,7 @@ from adafw.datasets import load_parts
 from adafw.experiments.audit import AuditedStep
 from adafw.experiments.reference import REFERENCE, best_algorithm, budget_of
 from adafw.experiments.spec import AlgorithmSpec, AnyProblem, Problem, Spec, digest
-from adafw.files import write_text
+from adafw.io.atomic import write_text
 from adafw.recorder import Record, every
 from adafw.solver import State
 from adafw.steps import AdaptiveStep

@@ -12,7 +12,7 @@ from adafw.constraints.base import Stalled
 from adafw.experiments import runner
 from adafw.experiments.spec import SEARCHED, AlgorithmSpec, Problem, Spec, digest
 from adafw.experiments.tuned import with_rate
-from adafw.files import write_text
+from adafw.io.atomic import write_text
 from adafw.tuning import TUNING_SEED, Trial, power_of_ten, search
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.files import DAMAGE, is_damage, replacing
 from adafw.fitting.predictions import probabilities, winners
+from adafw.io.atomic import DAMAGE, is_damage, replacing
 from adafw.typing import Plain
 
 #: Of the file; raise it when a field changes its meaning.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adafw import checks, datasets
 from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
-from adafw.files import replacing
+from adafw.io.atomic import replacing
 
 Arrays = dict[str, NDArray[Any]]
 Split = Literal["train", "test"]

@@ -14,7 +14,7 @@ from adafw.experiments.networks.problem import NetworkProblem
 from adafw.experiments.networks.trace import EpochRecord
 from adafw.experiments.runner import Job, Stopped, asked_to_stop, finish
 from adafw.experiments.spec import AlgorithmSpec
-from adafw.files import replacing
+from adafw.io.atomic import replacing
 from adafw.recorder import Clock
 from adafw.torch import matrices, networks
 from adafw.torch.batches import ImageBatches, ReviewBatches, TensorBatches

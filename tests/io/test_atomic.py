@@ -1,6 +1,6 @@
 import pytest
 
-from adafw.files import replacing, write_text
+from adafw.io.atomic import replacing, write_text
 
 
 def fail_half_way(target, folder=False):

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from adafw import checks
-from adafw.files import replacing
+from adafw.io.atomic import replacing
 
 #: First bytes of a compressed file, and what opens it.
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from adafw.datasets import tables
-from adafw.datasets.libsvm import write_libsvm
-from adafw.datasets.tables import Columns, format_of, read_pieces, read_table
+from adafw.io import tables
+from adafw.io.libsvm import write_libsvm
+from adafw.io.tables import Columns, format_of, read_pieces, read_table
 
 
 @pytest.fixture(scope="module")

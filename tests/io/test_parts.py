@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 import adafw
-from adafw.datasets import libsvm_to_parts, load_parts, parts, read_libsvm, save_parts, write_libsvm
+from adafw.datasets import libsvm_to_parts, load_parts, read_libsvm, save_parts, write_libsvm
+from adafw.io import parts
 
 
 def sample(m=200, n=40, seed=0, dtype=np.float64):

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from adafw import checks
-from adafw.datasets.libsvm import (
+from adafw.io.atomic import replacing
+from adafw.io.libsvm import (
     ZeroBased,
     as_csr,
     blocks,
@@ -27,7 +28,6 @@ from adafw.datasets.libsvm import (
     lowest_id,
     parse_block,
 )
-from adafw.files import replacing
 from adafw.rows import CSRRows, as_rows
 
 _FORMAT = 1  # of the manifest; raise it when the meaning of a file changes

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.datasets.libsvm import (
+from adafw.io.atomic import DAMAGE, is_damage
+from adafw.io.libsvm import (
     ZeroBased,
     as_csr,
     blocks,
@@ -24,7 +25,6 @@ from adafw.datasets.libsvm import (
     parse_block,
     read_libsvm,
 )
-from adafw.files import DAMAGE, is_damage
 
 #: Rows of a piece, where files are read in pieces.
 PIECE_ROWS = 8192
