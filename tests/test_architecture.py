@@ -18,6 +18,7 @@ LAYERS = [
     {"gradients", "metrics"},
     {"steps"},
     {"algorithms"},
+    {"names"},
     {"solver"},
     {"recorder", "fused"},
     {"progress", "stopping", "tensorboard"},
