@@ -7,15 +7,14 @@ Wherever a name is taken, the short one ("l1", "logistic") and that of the Pytho
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from adafw import algorithms, constraints, losses
 from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
-from adafw.losses import Loss
+from adafw.losses import Loss, Task
 
 T = TypeVar("T")
-Task = Literal["classification", "regression"]
 
 #: Stands for a parameter that has no default.
 NEEDED: Any = ...
@@ -134,17 +133,18 @@ ALGORITHMS: Registry[Algorithm] = Registry(
     _preset(algorithms.AMSGrad),
 )
 
-_CLASSIFICATION = (losses.Logistic, losses.SquaredHinge, losses.SmoothedHinge)
 
-
-def task_of(loss: Named[Loss]) -> Task:
-    """Which kind of target a loss is for."""
-    return "classification" if loss.make in _CLASSIFICATION else "regression"
+def loss_class(loss: str | Loss) -> type[Loss]:
+    """The class of a loss or of its name, which declares its task and what it knows."""
+    if isinstance(loss, Loss):
+        return type(loss)
+    return getattr(losses, LOSSES.find(loss).long_name)
 
 
 def losses_for(task: Task) -> Registry[Loss]:
     """Those whose targets are labels, or numbers."""
-    return Registry("loss", *(entry for entry in LOSSES if task_of(entry) == task))
+    fitting = (entry for entry in LOSSES if loss_class(entry.name).task == task)
+    return Registry("loss", *fitting)
 
 
 def takes_rate(make: Callable[..., Algorithm]) -> bool:

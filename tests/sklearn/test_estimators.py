@@ -114,7 +114,7 @@ def test_certificate_of_every_class(loss, constraint):
         target = np.where(y == k, 1.0, -1.0)
         f = adafw.objectives.WithIntercept(adafw.LinearModel(X, target, LOSSES[loss]))
         other = adafw.minimize(
-            f, model._settings(LOSSES[loss]).constraint,
+            f, model._settings().plan("classification").constraint,
             adafw.FW(adafw.steps.LineSearch()), max_iterations=30,
         )  # fmt: skip
         assert model.value_[k] == pytest.approx(objective(model, X, target, k), rel=1e-9)
@@ -150,7 +150,7 @@ def test_implicit_centring_equals_the_explicit_one():
     ]
     assert fits[0].value_ == pytest.approx(fits[1].value_, rel=1e-6)
     np.testing.assert_allclose(fits[0].predict(X), fits[1].predict(X), atol=1e-3)
-    assert isinstance(fits[0]._settings(LOSSES["squared"]).constraint, adafw.L1Ball)
+    assert isinstance(fits[0]._settings().plan("regression").constraint, adafw.L1Ball)
 
 
 @pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex"])
