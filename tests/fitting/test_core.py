@@ -13,7 +13,6 @@ from adafw.fitting import Checkpoint, Deadline, Design, Settings, Targets, fit_t
 from adafw.fitting import checkpoint as files
 from adafw.fitting.storage import write_arrays
 from adafw.losses import Logistic
-from adafw.rows import as_rows
 
 
 def problem(seed=0, m=300, n=40, classes=4, dtype=np.float64):
@@ -59,8 +58,10 @@ def test_data_are_checked_and_digested_once(monkeypatch):
     assert len(fitted.fits) == 6
     assert len(looked) == 1
     assert len(digested) == 3  # values, columns, rows
+    fit_targets(Design(A, finite=True), targets, plan())
+    assert len(looked) == 1
     with pytest.raises(ValueError, match="A must be finite"):
-        as_rows(A * np.nan)
+        Design(A * np.nan)
 
 
 def test_deadline_leaves_later_fits_at_their_start():
@@ -148,7 +149,7 @@ def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
 def test_a_failure_in_a_thread_is_raised():
     A, _ = problem()
     bad = Targets((np.ones(300), np.full(300, 5.0)))
-    with pytest.raises(ValueError, match="labels -1 and \\+1, got 5"):
+    with pytest.raises(ValueError, match=r"labels -1 and \+1, got 5"):
         fit_targets(Design(A), bad, plan(fit_intercept=False, n_jobs=2))
 
 
@@ -159,7 +160,7 @@ def test_checkpoint_of_another_problem_or_format_is_refused(tmp_path):
     with pytest.raises(ValueError, match="belongs to another fit: loss differ"):
         Checkpoint(path, {"loss": "b", "seed": 1}).load()
     write_arrays(path, "adafw checkpoint", 1, {"problem": {}, "fits": []}, {})
-    with pytest.raises(ValueError, match="has format 1 of an older adafw, .* start anew"):
+    with pytest.raises(ValueError, match=r"has format 1 of an older adafw, .* start anew"):
         Checkpoint(path, {}).load()
     write_arrays(path, "adafw checkpoint", files.FORMAT + 1, {}, {})
     with pytest.raises(ValueError, match="upgrade adafw"):

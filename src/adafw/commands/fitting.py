@@ -87,7 +87,8 @@ def fit_file(settings: Settings, files: Files) -> tuple[LinearModelFile, Fitted]
     plan = settings.plan(task)
     classify = task == "classification"
     targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
-    design = Design(table.X, targets.weights(settings.class_weight, None, files.dtype))
+    weights = targets.weights(settings.class_weight, None, files.dtype)
+    design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
     data = _data(design, y)
     checkpoint = Checkpoint(
         files.checkpoint, {"data": data, **plan.identity()}, files.checkpoint_every

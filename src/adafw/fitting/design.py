@@ -37,24 +37,28 @@ class Design:
 
     Parameters
     ----------
-    A : an array, a sparse matrix or rows; checked here and nowhere after.
+    A : an array, a sparse matrix or rows; checked and digested here and nowhere after.
     weights : one a row, None for all 1.
+    finite : A has been looked through for NaN and infinity already.
     """
 
-    def __init__(self, A: Any, weights: NDArray[Any] | None = None) -> None:
-        self.rows = as_rows(A)
+    def __init__(self, A: Any, weights: NDArray[Any] | None = None, finite: bool = False) -> None:
+        self.rows = as_rows(A, finite).described()
         self.weights = weights
         _check_size(self.rows.largest, "features")
 
     @cached_property
     def doubled(self) -> "Design":
         """The same data, nothing copied, with iterates of float64."""
-        return self if self.rows.dtype == np.float64 else Design._of(self.rows.doubled(), self)
+        if self.rows.dtype == np.float64:
+            return self
+        return Design._of(self.rows.doubled().described(), self)
 
     @cached_property
     def centred(self) -> tuple[Rows, NDArray[Any]]:
         """The rows less their weighted mean, and that mean."""
-        return self.rows.centred(self.weights)
+        rows, mean = self.rows.centred(self.weights)
+        return rows.described(), mean
 
     @cached_property
     def scale(self) -> NDArray[Any]:
@@ -73,14 +77,15 @@ class Design:
     def risk(self, y: NDArray[Any], loss: Loss, fit_intercept: bool) -> Risk:
         """The mean loss of <a_i, x> + b, minimised over b, which lies outside the set.
 
-        Squared loss: rows and targets less their weighted means, for which b = 0 is best, whatever
-        x is. Other losses: `WithIntercept`.
+        Squares of residuals: rows and targets less their weighted means, for which b = 0 is best,
+        whatever x is. Other losses: `WithIntercept`.
         """
         _check_size(float(np.abs(y).max(initial=0.0)), "targets")
         if not fit_intercept:
             return Risk(LinearModel(self.rows, y, loss, self.weights), lambda x: 0.0)
         if loss.quadratic and loss.residual:
-            mean_y = float(np.average(y, weights=self.weights))
+            best = -loss.slope(np.zeros_like(y), y) / loss.curvature  # where each loss is least
+            mean_y = float(np.average(best, weights=self.weights))
             rows, mean = self.centred
             model = LinearModel(rows, y - mean_y, loss, self.weights)
             return Risk(model, lambda x: float(mean_y - mean @ x))

@@ -28,7 +28,7 @@ from adafw.fitting import (
 from adafw.fitting.live import Live
 from adafw.fitting.settings import help_of
 from adafw.losses import Loss
-from adafw.names import losses_for
+from adafw.names import LOSSES, loss_class, losses_for
 from adafw.sklearn.stream import Stream
 
 #: Parameters that only estimators have.
@@ -200,6 +200,11 @@ def documented(task: Any) -> Any:
         return estimator
 
     return write
+
+
+def declared(loss: Any) -> type[Loss]:
+    """The class of a loss, or of its name; of what is neither, `Loss`, which declares nothing."""
+    return loss_class(loss) if isinstance(loss, Loss) or loss in LOSSES else Loss
 
 
 def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:

@@ -10,12 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from adafw.fitting import Deadline, Design, Targets
-from adafw.names import loss_class
-from adafw.sklearn.base import FrankWolfeBase, documented, weights_of
+from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
 
 
 def _has_probabilities(model: "FrankWolfeClassifier") -> bool:
-    if not loss_class(model.loss).has_probabilities:
+    if not declared(model.loss).has_probabilities:
         raise AttributeError(
             f"probabilities are known for loss='logistic' only, got loss={model.loss!r}."
         )
@@ -84,7 +83,7 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
         if self.warm_start and not np.array_equal(getattr(self, "classes_", classes), classes):
             del self.coef_  # rows of it belong to other classes
         self.classes_ = classes
-        self._fit_targets(Design(X, weight), targets, plan, deadline)
+        self._fit_targets(Design(X, weight, finite=True), targets, plan, deadline)
         return self
 
     def partial_fit(
@@ -112,7 +111,7 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
             raise ValueError(f"y must hold labels among classes, got {unknown[0]!r}.")
         targets = Targets.of_classes(y, self.classes_)
         weight = targets.class_weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
-        self._partial_fit_targets(Design(X, weight), targets, plan)
+        self._partial_fit_targets(Design(X, weight, finite=True), targets, plan)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:

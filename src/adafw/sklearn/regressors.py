@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from adafw.fitting import Deadline, Design, Targets
-from adafw.names import loss_class
-from adafw.sklearn.base import FrankWolfeBase, documented, weights_of
+from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
 
 
 @documented("regression")
@@ -57,7 +56,7 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         deadline = Deadline(self.max_seconds)
         plan = self._settings().plan("regression")
         X, y = self._validated(X, y, y_numeric=True)
-        design = Design(X, weights_of(sample_weight, X))
+        design = Design(X, weights_of(sample_weight, X), finite=True)
         self._fit_targets(design, Targets.of_numbers(y, X.dtype), plan, deadline)
         return self
 
@@ -65,7 +64,7 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         """One pass over more rows of a stream, in minibatches; nothing is certified."""
         plan = self._settings().plan("regression")
         X, y = self._validated(X, y, y_numeric=True, reset=not hasattr(self, "n_features_in_"))
-        design = Design(X, weights_of(sample_weight, X))
+        design = Design(X, weights_of(sample_weight, X), finite=True)
         self._partial_fit_targets(design, Targets.of_numbers(y, X.dtype), plan)
         return self
 
@@ -78,6 +77,5 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if loss_class(self.loss).least_target >= 0:
-            tags.target_tags.positive_only = True
+        tags.target_tags.positive_only = declared(self.loss).least_target >= 0
         return tags
