@@ -154,7 +154,7 @@ def test_a_fit_that_stops_early_says_so(folder, tmp_path, capsys):
         "--max-epochs", 3, "--tol", 1e-9,
     )  # fmt: skip
     assert code == 0
-    assert "Warning: stopped before the tolerance (max epochs): gap" in err
+    assert "Warning: the fit stopped before its tolerance (max_epochs=3 is used up): gap" in err
 
 
 def test_a_radius_without_effect_is_named(folder, tmp_path, capsys):
@@ -205,7 +205,9 @@ def test_bad_settings_end_with_2(folder, tmp_path, capsys):
         (["--algorithm", "Adam"], "algorithm must be"),
         (["--learning-rate", "fast"], "learning_rate must be auto or a number"),
         (["--resume"], "--resume needs --checkpoint"),
-        (["--time-limit", 0], "--time-limit must be > 0"),
+        (["--time-limit", 0], "max_seconds must be a number that is finite and > 0"),
+        (["--max-seconds", -1], "max_seconds must be"),
+        (["--n-jobs", 0], "n_jobs must be"),
         (["--param", "k"], "--param must be key=value"),
         (["-o", tmp_path / "no" / "m"], "must lie in a directory that exists"),
     ):

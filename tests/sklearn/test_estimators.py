@@ -114,7 +114,7 @@ def test_certificate_of_every_class(loss, constraint):
         target = np.where(y == k, 1.0, -1.0)
         f = adafw.objectives.WithIntercept(adafw.LinearModel(X, target, LOSSES[loss]))
         other = adafw.minimize(
-            f, model._settings(LOSSES[loss]).constraint,
+            f, model._settings().plan("classification").constraint,
             adafw.FW(adafw.steps.LineSearch()), max_iterations=30,
         )  # fmt: skip
         assert model.value_[k] == pytest.approx(objective(model, X, target, k), rel=1e-9)
@@ -150,7 +150,7 @@ def test_implicit_centring_equals_the_explicit_one():
     ]
     assert fits[0].value_ == pytest.approx(fits[1].value_, rel=1e-6)
     np.testing.assert_allclose(fits[0].predict(X), fits[1].predict(X), atol=1e-3)
-    assert isinstance(fits[0]._settings(LOSSES["squared"]).constraint, adafw.L1Ball)
+    assert isinstance(fits[0]._settings().plan("regression").constraint, adafw.L1Ball)
 
 
 @pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex"])
@@ -421,3 +421,33 @@ def test_stream_says_what_it_needs():
         model.partial_fit(X, y + 1)
     with pytest.raises(ValueError, match="classes must be the same"):
         model.partial_fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = rng.poisson(np.exp(X @ [0.3, -0.5, 0.2] + 0.7)).astype(float)
+    named, given = (FrankWolfeRegressor(loss, radius=2.0) for loss in ("poisson", losses.Poisson()))
+    for model in (named, given):
+        getattr(model, how)(X, y)
+        assert model.__sklearn_tags__().target_tags.positive_only
+    np.testing.assert_array_equal(given.predict(X), named.predict(X))
+    np.testing.assert_allclose(given.predict(X), np.exp(X @ given.coef_ + given.intercept_))
+    assert not FrankWolfeRegressor(losses.Huber()).__sklearn_tags__().target_tags.positive_only
+    labels = (y > y.mean()).astype(int)
+    named, given = (
+        getattr(FrankWolfeClassifier(loss, radius=2.0), how)(X, labels, *[[0, 1]] * (how != "fit"))
+        for loss in ("logistic", losses.Logistic())
+    )
+    np.testing.assert_array_equal(given.predict_proba(X), named.predict_proba(X))
+    assert not hasattr(FrankWolfeClassifier(losses.SquaredHinge()), "predict_proba")
+    assert not hasattr(FrankWolfeClassifier("squared_hinge"), "predict_proba")
+
+
+def test_a_penalty_is_matched_for_a_loss_given_as_an_object():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=80)
+    named = matching_penalty(X, y, 1.0, loss="squared")
+    assert matching_penalty(X, y, 1.0, loss=losses.Squared()) == named

@@ -28,7 +28,7 @@ from adafw.io.libsvm import (
     lowest_id,
     parse_block,
 )
-from adafw.rows import CSRRows, as_rows
+from adafw.rows import as_rows
 
 _FORMAT = 1  # of the manifest; raise it when the meaning of a file changes
 _CHUNK = 1 << 22  # entries handled at a time where a whole array could be too large
@@ -45,15 +45,9 @@ def save_parts(directory: str | os.PathLike[str], A: Any, y: Any) -> None:
         raise ValueError(f"y must have shape ({rows.shape[0]},), got {targets.shape}.")
     with _new_directory(directory) as partial:
         np.save(partial / "y.npy", targets)
-        if isinstance(rows, CSRRows):
-            matrix = rows.matrix
-            np.save(partial / "data.npy", matrix.data)
-            np.save(partial / "indptr.npy", matrix.indptr.astype(np.int64, copy=False))
-            np.save(partial / "indices.npy", matrix.indices)
-            _write_manifest(partial, "csr", rows.shape, rows.dtype)
-        else:
-            np.save(partial / "data.npy", rows.array)  # type: ignore[attr-defined]
-            _write_manifest(partial, "dense", rows.shape, rows.dtype)
+        for name, array in rows.parts().items():
+            np.save(partial / f"{name}.npy", array)
+        _write_manifest(partial, rows.describe()["name"], rows.shape, rows.dtype)
 
 
 def load_parts(directory: str | os.PathLike[str]) -> tuple[Any, NDArray[Any]]:
