@@ -142,7 +142,16 @@ def minimize(
     bar = Progress(str(algorithm), progress)
     with Interrupts() as interrupts:
         loop = _Loop(
-            runner, f, constraint, algorithm, limits, recorder, tolerance, callbacks, bar, interrupts
+            runner,
+            f,
+            constraint,
+            algorithm,
+            limits,
+            recorder,
+            tolerance,
+            callbacks,
+            bar,
+            interrupts,
         )
         try:
             status = loop.run(s)

@@ -183,7 +183,7 @@ class FastPath(Protocol):
 
     @property
     def name(self) -> str:
-        """What `minimize(path=...)` calls it; several may share a name, the first that fits runs."""
+        """What `minimize(path=...)` calls it; of several, the first that fits is taken."""
 
     def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         """Whether it knows all three. Exact types only: a subclass may do anything."""
@@ -191,9 +191,7 @@ class FastPath(Protocol):
     def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         """Whether it is the fastest known for a problem that it fits."""
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         """What is not part of the algorithm, before its clock runs: compilation above all."""
 
     def run(

@@ -33,9 +33,7 @@ class LinearBalls:
     def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         return True
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
