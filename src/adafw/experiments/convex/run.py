@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import adafw
-from adafw import fused
 from adafw.constraints.base import Stalled
 from adafw.datasets import load_parts
 from adafw.experiments.convex.audit import AuditedStep
@@ -58,7 +57,7 @@ def solve(item: LinearItem, measured: Measured | None = None) -> dict[str, Any]:
         "status": result.status,
         "records": [list(record) for record in result.trace],
         "step": {k: v for k, v in result.state.step.items() if isinstance(v, int)},
-        "path": "generic" if fused.find(f, constraint, algorithm) is None else "compiled",
+        "path": "generic" if result.path == "generic" else "compiled",
     }
     return {
         **outcome,

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import adafw
-from adafw import fused
 from adafw.constraints.base import Stalled
 from adafw.minimize import Result
 
@@ -22,8 +21,7 @@ def measure_step(
     """
     if result.status == "diverged":
         return {}
-    s = result.state.copy()
-    fused.settle(s)
+    s = result.state
     g = f.gradient(s.x)
     times: list[float] = []
     with contextlib.suppress(Stalled):
