@@ -83,6 +83,15 @@ def test_a_file_of_one_s_own(tmp_path):
     assert spec.seeds == (1, 2, 3, 4, 5)
 
 
+def test_short_and_long_names_mean_the_same(tmp_path):
+    """One registry serves files, estimators and the command line."""
+    long = load(tmp_path, MINIMAL)
+    for old, new in (('"Logistic"', '"logistic"'), ('"L1Ball"', '"l1"')):
+        (case,), (other,) = long.cases, load(tmp_path, MINIMAL.replace(old, new)).cases
+        assert (other.constraint, other.loss_function) == (case.constraint, case.loss_function)
+        assert other.words == case.words
+
+
 def test_quick_lies_over_the_file(toml):
     full, quick = load_spec(toml), load_spec(toml, quick=True)
     assert (len(full.seeds), len(quick.seeds)) == (3, 1)
@@ -119,10 +128,10 @@ def test_values_in_words(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"Logistic"', '"Logstic"', "loss must be a name in adafw.losses, got 'Logstic'"),
+        ('"Logistic"', '"Logstic"', "loss must be one of logistic, .*, got 'Logstic'"),
         ('"L1Ball", radius = 2.0', '"L1Ball", radius = 0', "radius must be a number"),
-        ('"L1Ball", radius = 2.0', '"minimize"', "set minimize cannot be made"),
-        ('"L1Ball", radius = 2.0', '"L1Ball", size = 2.0', "set L1Ball cannot be made: .*size"),
+        ('"L1Ball", radius = 2.0', '"minimize"', "set must be one of l1, .*, got 'minimize'"),
+        ("radius = 2.0", "radius = 2.0, size = 2.0", "set L1Ball cannot be made: .*size"),
         ("max_epochs = 1", "epochs = 1", "budget must set one of max_iterations"),
         ("max_epochs = 1", "max_epochs = 1, seed = 2", "budget of .* keys .* only, got 'seed'"),
         ('{ name = "CSFW" }', '{ name = "AdaCSFW" }', "AdaCSFW needs learning_rate"),

@@ -35,7 +35,7 @@ def items(toml, folder):
     folder.mkdir(exist_ok=True)
     (case,) = spec.cases
     parts = parts_of(case, folder)
-    prepare(case, parts)
+    prepare(spec, case, parts)
     return runs_of(spec, {case.name: parts}, folder)
 
 

@@ -6,6 +6,7 @@ asks a `Kind` and knows none of them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from adafw.experiments.outcome import Curve, Outcome
@@ -60,6 +61,14 @@ class Kind(ABC, Generic[C, M]):
     @abstractmethod
     def check(self, spec: Spec, source: str) -> None:
         """Refuses what does not go together, before any work."""
+
+    @abstractmethod
+    def store(self, case: C, parts: Path) -> dict[str, Any]:
+        """Writes the data for the workers to map; returns what they are.
+
+        That is name, description, is_stand_in, label and shape. Refuses, before any run, what only
+        the data tell.
+        """
 
     @abstractmethod
     def extras(self, spec: Spec, case: C) -> list[Extra]:

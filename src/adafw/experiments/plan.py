@@ -23,11 +23,11 @@ def parts_of(case: Case[Any], work: Path) -> Path:
     return work / f"data-{digest(origin)}.parts"
 
 
-def prepare(case: Case[Any], parts: Path) -> None:
+def prepare(spec: Spec, case: Case[Any], parts: Path) -> None:
     """Makes the parts, once: workers map the same pages, a run that goes on does not load again."""
     if parts.is_dir() and about_file(parts).is_file():
         return
-    write_text(about_file(parts), json.dumps(case.store(parts)))
+    write_text(about_file(parts), json.dumps(kind_of(spec).store(case, parts)))
 
 
 def about_file(parts: Path) -> Path:

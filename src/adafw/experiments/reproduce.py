@@ -104,7 +104,7 @@ def _perform(
     """Does what is left of the work; the data are made only if something is."""
     if not all(item.file.is_file() for item in items):
         for case in spec.cases:
-            prepare(case, parts[case.name])
+            prepare(spec, case, parts[case.name])
     perform_all(items, workers, bar.advance)
 
 

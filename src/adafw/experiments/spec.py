@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from adafw.experiments.keys import check_types
@@ -106,14 +105,6 @@ class Case(ABC, Generic[M]):
     @abstractmethod
     def words(self) -> str:
         """What is minimised over which set, in words."""
-
-    @abstractmethod
-    def store(self, parts: Path) -> dict[str, Any]:
-        """Writes the data for the workers to map; returns what they are.
-
-        That is name, description, is_stand_in, label and shape. Refuses, before any run, what only
-        the data tell.
-        """
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,35 @@
 """What the values of an experiment's file stand for: sets, losses, algorithms, schedules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-import adafw
+from adafw import gradients, metrics, schedules, steps
 from adafw.constraints import group_ball
+from adafw.names import ALGORITHMS, LOSSES, SETS, Registry
 
 #: A learning rate that is left to the paper's search, run before the experiment itself.
 SEARCHED = "search"
 
-# What a name may stand for, by the key it is given under: where it is looked up, what it must be.
+#: Things that have names for every front end, by the key they are given under.
+REGISTRIES: Mapping[str, Registry[Any]] = {
+    "algorithm": ALGORITHMS,
+    "loss": LOSSES,
+    "set": SETS.called("set"),
+}
+
+# Parts of them, which have names in files alone: where they are looked up, what they must be.
 _PLACES: dict[str, tuple[Any, Any]] = {
-    "algorithm": (adafw, adafw.Algorithm),
-    "loss": (adafw.losses, adafw.losses.Loss),
-    "set": (adafw, adafw.Constraint),
     "groups": (group_ball, np.ndarray),
-    "gradient": (adafw.gradients, adafw.gradients.GradientEstimator),
-    "metric": (adafw.metrics, adafw.metrics.Metric),
-    "step": (adafw.steps, adafw.steps.Step),
-    "step_size": (adafw.schedules, Callable),
-    "max_step": (adafw.schedules, Callable),
-    "inner_gap": (adafw.schedules, Callable),
-    "batch_size": (adafw.schedules, Callable),
-    "learning_rate": (adafw.schedules, Callable),
+    "gradient": (gradients, gradients.GradientEstimator),
+    "metric": (metrics, metrics.Metric),
+    "step": (steps, steps.Step),
+    **dict.fromkeys(
+        ("step_size", "max_step", "inner_gap", "batch_size", "learning_rate"),
+        (schedules, Callable),
+    ),
 }
 
 
@@ -37,7 +41,7 @@ def build(key: str, value: Any) -> Any:
     """
     if (key, value) == ("learning_rate", SEARCHED):
         return 1.0
-    if key not in _PLACES or not isinstance(value, str | dict):
+    if key not in (*REGISTRIES, *_PLACES) or not isinstance(value, str | dict):
         return value
     if isinstance(value, str) and value.startswith("10^"):
         try:
@@ -46,11 +50,18 @@ def build(key: str, value: Any) -> Any:
             raise ValueError(f'{key} must be a number or "10^<fraction>", got {value!r}.') from None
     table = {"name": value} if isinstance(value, str) else dict(value)
     name = table.pop("name", None)
-    place, kind = _PLACES[key]
     options = {k: build(k, v) for k, v in table.items()}
-    if isinstance(name, str) and name.isidentifier() and hasattr(place, name):
+    if key in REGISTRIES:
+        return REGISTRIES[key].make(name, **options)
+    return _part(key, name, options)
+
+
+def _part(key: str, name: Any, options: dict[str, Any]) -> Any:
+    place, kind = _PLACES[key]
+    make = vars(place).get(name) if isinstance(name, str) else None
+    if callable(make):
         try:
-            made = getattr(place, name)(**options)
+            made = make(**options)
         except TypeError as error:
             raise ValueError(f"{key} {name} cannot be made: {error}") from None
         if isinstance(made, kind):

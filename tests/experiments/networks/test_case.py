@@ -47,7 +47,7 @@ def test_sensitivity_varies_k_alone(name):
         ('"ImdbNet"', '"Resnet"', "network must be one of ImdbNet, CifarNet, got 'Resnet'"),
         ("diameter = 6.0", "size = 6.0", "set of nets must have the keys"),
         (", diameter = 6.0", "", "must have a diameter or a radius"),
-        ('"LInfBall"', '"SFW"', "set must be a name in adafw, got 'SFW'"),
+        ('"LInfBall"', '"SFW"', "set must be one of l1, .*, got 'SFW'"),
         ('name = "SVRF"', 'name = "CSFW"', "an algorithm for a network must be one of SFW"),
         ('"SFW", learning_rate = "10^-1"', '"SFW"', "'SFW' must have a learning_rate"),
         ("max_epochs = 2", "max_iterations = 2", "budget of networks must be max_epochs alone"),

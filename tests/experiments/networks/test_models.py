@@ -5,6 +5,8 @@ import torch
 from torch import nn
 
 from adafw.experiments.networks.batches import ReviewBatches, TensorBatches
+from adafw.experiments.networks.case import NETWORKS
+from adafw.experiments.networks.lessons import LESSONS
 from adafw.experiments.networks.loop import train
 from adafw.experiments.networks.models import CifarNet, ImdbNet
 from adafw.torch.measures import evaluate
@@ -87,3 +89,20 @@ def test_review_batches_hold_each_word_of_a_text_once():
     assert seen == {(1, 2, 5): 0.0, (): 1.0, (7,): 1.0, (1, 2): 0.0}
     with pytest.raises(ValueError, match="offsets must have one entry more than labels"):
         ReviewBatches(ids, offsets, [0, 1], batch_size=3)
+
+
+def test_the_old_homes_of_networks_batches_and_loop_still_lead_here():
+    from adafw.torch import batches, networks, training
+
+    assert networks.ImdbNet is ImdbNet
+    assert networks.CifarNet is CifarNet
+    assert batches.ReviewBatches is ReviewBatches
+    assert batches.TensorBatches is TensorBatches
+    assert training.train is train
+
+
+def test_every_network_of_a_file_can_be_trained():
+    """The table that files are read by and that which needs torch name the same networks."""
+    assert LESSONS.keys() == NETWORKS.keys()
+    for name, lesson in LESSONS.items():
+        assert type(lesson.model()).__name__ == name

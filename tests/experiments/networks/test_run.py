@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import adafw
-from adafw.experiments import load_spec, work, workers
+from adafw.experiments import load_spec, reproduce, work, workers
 from adafw.experiments.networks.batches import ReviewBatches
 from adafw.experiments.networks.data import mapped
 from adafw.experiments.networks.models import ImdbNet
@@ -25,7 +25,7 @@ def items(toml, folder):
     folder.mkdir(exist_ok=True)
     (case,) = spec.cases
     parts = parts_of(case, folder)
-    prepare(case, parts)
+    prepare(spec, case, parts)
     found = runs_of(spec, {case.name: parts}, folder)
     return {(item.method.label, item.seed): item for item in found}
 
@@ -169,3 +169,19 @@ def test_a_rate_that_learns_nothing_counts_as_worst(toml):
     for t in tuned.trials:
         assert (t.value == math.inf) == (t.status != "max_epochs")
     assert "gap" not in str(tuned)
+
+
+def test_a_file_may_leave_a_rate_to_the_search(toml, tmp_path):
+    file = tmp_path / "searched.toml"
+    head, _, rest = toml.read_text().partition("algorithms = [")
+    assert rest
+    method = '{ name = "SFW", learning_rate = "search", momentum = 0.0 }'
+    file.write_text(f"search = {{ max_epochs = 1 }}\n{head}algorithms = [{method}]")
+    outcome = reproduce(file, tmp_path, seeds=[1], workers=1)
+    found = tune_method(load_spec(file), "SFW", None, {"max_epochs": 1})
+    (curve,) = outcome.curves
+    assert curve.method.arguments["lr"] == found.learning_rate
+    summary = json.loads((tmp_path / "searched" / "summary.json").read_text())
+    assert [t["value"] for t in summary["searches"][0]["trials"]] == [
+        None if math.isinf(t.value) else t.value for t in found.trials
+    ]

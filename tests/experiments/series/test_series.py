@@ -199,7 +199,7 @@ def prepared(file, work):
     """The experiment, and where the data of its first problem lie, taken for those of all."""
     spec = load_spec(file)
     parts = parts_of(spec.cases[0], work)
-    prepare(spec.cases[0], parts)
+    prepare(spec, spec.cases[0], parts)
     return spec, {case.name: parts for case in spec.cases}
 
 

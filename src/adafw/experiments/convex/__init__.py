@@ -1,6 +1,7 @@
 """Experiments on linear models: `minimize` on convex problems, judged by gap and objective."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from adafw.experiments.convex import figures, run, tables
@@ -43,6 +44,9 @@ class ConvexKind(Kind[LinearCase, LinearMethod]):
                 "claims compare gaps at the same budget, so they cannot go with a gap_tolerance, "
                 "which ends runs at different times: leave out one of them."
             )
+
+    def store(self, case: LinearCase, parts: Path) -> dict[str, Any]:
+        return case.store(parts)
 
     def extras(self, spec: Spec, case: LinearCase) -> list[Extra]:
         """A run that counts active bounds, where that is claimed, and one for the lower bound."""

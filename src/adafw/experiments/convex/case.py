@@ -54,7 +54,7 @@ class LinearMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearCase(Case[LinearMethod]):
-    """Data, a loss and a set.
+    """Data, and the names of a loss and a set, both made once.
 
     `shape`: that of x, where x is a matrix, whose entries the data hold row by row.
     """
@@ -63,13 +63,14 @@ class LinearCase(Case[LinearMethod]):
     set: Any
     shape: tuple[int, int] | None = None
     constraint: adafw.Constraint = field(init=False, repr=False, compare=False)
+    loss_function: adafw.losses.Loss = field(init=False, repr=False, compare=False)
 
     needed: ClassVar[tuple[str, ...]] = ("name", "data", "loss", "set", "algorithms")
     optional: ClassVar[tuple[str, ...]] = ("shape",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constraint", build("set", self.set))
-        build("loss", self.loss)
+        object.__setattr__(self, "loss_function", build("loss", self.loss))
 
     @classmethod
     def read(cls, table: dict[str, Any], source: str, folder: str) -> Self:
@@ -85,6 +86,7 @@ class LinearCase(Case[LinearMethod]):
         return load(self.data, Path(self.folder))
 
     def store(self, parts: Path) -> dict[str, Any]:
+        """Writes the data as mapped parts; returns what they are."""
         data = self.dataset()
         self.objective(data.A, data.y)  # refuses what the loss cannot take
         adafw.datasets.save_parts(parts, data.A, data.y)
@@ -96,7 +98,7 @@ class LinearCase(Case[LinearMethod]):
     def objective(self, A: Any, y: Any) -> adafw.LinearModel:
         """The mean loss of a linear model on these data."""
         rows = A if self.shape is None else MatrixRows(as_rows(A), self.shape)
-        return adafw.LinearModel(rows, y, build("loss", self.loss))
+        return adafw.LinearModel(rows, y, self.loss_function)
 
     @property
     def identity(self) -> list[Any]:
@@ -104,8 +106,7 @@ class LinearCase(Case[LinearMethod]):
 
     @property
     def words(self) -> str:
-        loss = self.loss if isinstance(self.loss, str) else self.loss.get("name")
-        return f"{loss} loss; {self.constraint!r}"
+        return f"{type(self.loss_function).__name__} loss; {self.constraint!r}"
 
 
 def _shape(value: Any, source: str) -> tuple[int, int]:

@@ -4,6 +4,7 @@ Reading a file and showing results need no torch: what does is imported where it
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from adafw import checks
@@ -11,6 +12,7 @@ from adafw.experiments.kind import Extra, Kind
 from adafw.experiments.networks import figures, tables
 from adafw.experiments.networks.case import NetworkCase, NetworkMethod, need_torch
 from adafw.experiments.networks.claims import CLAIMS, judge
+from adafw.experiments.networks.data import load
 from adafw.experiments.networks.trace import EpochTrace
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Spec
@@ -44,6 +46,15 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
         check_names(spec.claims, CLAIMS)
         if spec.goals:
             raise ValueError(f"goals are for problems with a series; {source} has none.")
+
+    def store(self, case: NetworkCase, parts: Path) -> dict[str, Any]:
+        need_torch()
+        from adafw.experiments.networks.run import check
+
+        data = load(case.data, case.network)
+        check(case)  # refuses options that no optimizer takes
+        data.save(parts)
+        return data.about
 
     def extras(self, spec: Spec, case: NetworkCase) -> list[Extra]:
         return []

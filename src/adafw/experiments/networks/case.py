@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Self
 
 import adafw
 from adafw import checks
 from adafw.experiments.keys import only
 from adafw.experiments.spec import Case, Method, read_methods
-from adafw.experiments.values import build
+from adafw.experiments.values import REGISTRIES, build
 
 #: Optimizers of `adafw.torch` by name: what kind of method each is, its gradient estimator.
 _OPTIMIZERS = {
@@ -75,20 +74,25 @@ class NetworkMethod(Method):
 class NetworkCase(Case[NetworkMethod]):
     """Data, a network and the size of its batches.
 
-    `set` names a class of sets and either a radius or an l2 diameter in units of the norm to expect
-    of Glorot's initialisation, as in `adafw.torch.constrain`.
+    `set` names a class of sets, the `family`, and either a radius or an l2 diameter in units of the
+    norm to expect of Glorot's initialisation, as in `adafw.torch.constrain`.
     """
 
     network: str
     set: Mapping[str, Any]
     batch_size: int = 128
+    family: type[adafw.Constraint] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.network not in NETWORKS:
             known = ", ".join(NETWORKS)
             raise ValueError(f"network must be one of {known}, got {self.network!r}.")
         checks.integer(self.batch_size, "batch_size", 1)
-        self.set_family()
+        table = self.set if isinstance(self.set, Mapping) else {"name": self.set}
+        only(table, ("name", "diameter", "radius"), f"set of {self.name}")
+        if ("diameter" in table) == ("radius" in table):
+            raise ValueError(f"set of {self.name} must have a diameter or a radius, got {table}.")
+        object.__setattr__(self, "family", REGISTRIES["set"].find(table.get("name")).make)
 
     @classmethod
     def read(cls, table: dict[str, Any], source: str, folder: str) -> Self:
@@ -97,40 +101,18 @@ class NetworkCase(Case[NetworkMethod]):
         methods = read_methods(table["algorithms"], NetworkMethod, source)
         return cls(**fields, methods=methods, folder=folder)
 
-    def set_family(self) -> type[adafw.Constraint]:
-        """The class of sets."""
-        table = self.set if isinstance(self.set, Mapping) else {"name": self.set}
-        only(table, ("name", "diameter", "radius"), f"set of {self.name}")
-        if ("diameter" in table) == ("radius" in table):
-            raise ValueError(f"set of {self.name} must have a diameter or a radius, got {table}.")
-        family = getattr(adafw, str(table.get("name")), None)
-        if not (isinstance(family, type) and issubclass(family, adafw.Constraint)):
-            raise ValueError(f"set must be a name in adafw, got {table.get('name')!r}.")
-        return family
-
     @property
     def identity(self) -> list[Any]:
         return [self.network, dict(self.set), self.batch_size]
 
     @property
     def words(self) -> str:
-        name = self.set["name"]
         size = (
             f"l2 diameter {self.set['diameter']:g} Glorot norms" if "diameter" in self.set
             else f"radius {self.set['radius']:g}"
         )  # fmt: skip
         loss = NETWORKS[self.network]
         return (
-            f"{self.network}; {loss} loss; each tensor in {name}, {size}; batch {self.batch_size}"
+            f"{self.network}; {loss} loss; each tensor in {self.family.__name__}, {size}; "
+            f"batch {self.batch_size}"
         )
-
-    def store(self, parts: Path) -> dict[str, Any]:
-        from adafw.experiments.networks.data import load
-
-        need_torch()
-        from adafw.experiments.networks.run import check
-
-        data = load(self.data, self.network)
-        check(self)  # refuses options that no optimizer takes
-        data.save(parts)
-        return data.about

@@ -130,7 +130,7 @@ def make(case: NetworkCase, method: NetworkMethod) -> tuple[Any, Any]:
     """The network with fresh weights and the optimizer of a method."""
     model = LESSONS[case.network].model()
     size = {k: v for k, v in case.set.items() if k != "name"}
-    groups = adafw.torch.constrain(model, case.set_family(), show=False, **size)
+    groups = adafw.torch.constrain(model, case.family, show=False, **size)
     optimizer = getattr(adafw.torch, method.optimizer)
     try:
         return model, optimizer(groups, **method.arguments)

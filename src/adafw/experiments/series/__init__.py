@@ -1,6 +1,7 @@
 """Experiments on series: one problem at growing dimension, adaptive Frank-Wolfe and projected."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from adafw.experiments.convex import run
@@ -40,6 +41,9 @@ class SeriesKind(Kind[SeriesCase, LinearMethod]):
     def check(self, spec: Spec, source: str) -> None:
         check_names(spec.claims, self.claims)
         check_series(spec, source)
+
+    def store(self, case: SeriesCase, parts: Path) -> dict[str, Any]:
+        return case.store(parts)
 
     def extras(self, spec: Spec, case: SeriesCase) -> list[Extra]:
         """None: the bounds that the compared runs prove are good enough for relative gaps."""
