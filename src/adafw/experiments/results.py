@@ -121,6 +121,7 @@ def summary(
     return {
         "experiment": spec.name,
         "title": spec.title,
+        "kind": spec.kind,
         "quick": spec.quick,
         "reduced": spec.reduced,
         "budget": dict(spec.budget),

@@ -8,7 +8,7 @@ from adafw.experiments.convex import figures, run, tables
 from adafw.experiments.convex.budget import check_budget
 from adafw.experiments.convex.case import LinearCase, LinearMethod
 from adafw.experiments.convex.claims import AUDITED, CLAIMS
-from adafw.experiments.convex.measures import REFERENCE, last_iterate, lower_bounds
+from adafw.experiments.convex.measures import AUDIT, REFERENCE, last_iterate, lower_bounds
 from adafw.experiments.convex.reference import REFERENCE_METHOD, budget_of
 from adafw.experiments.convex.run import LinearItem
 from adafw.experiments.kind import Extra, Kind
@@ -53,7 +53,7 @@ class ConvexKind(Kind[LinearCase, LinearMethod]):
         ours = next((m for m in case.methods if m.family == "adaptive"), None)
         found = []
         if AUDITED in spec.claims and ours is not None:
-            found.append(Extra(run.AUDIT, ours, spec.budget))
+            found.append(Extra(AUDIT, ours, spec.budget))
         found.append(Extra(REFERENCE, REFERENCE_METHOD, budget_of(spec.budget)))
         return found
 
@@ -82,6 +82,6 @@ class ConvexKind(Kind[LinearCase, LinearMethod]):
         return last_iterate(curve)
 
     def summary(self, outcome: Outcome) -> dict[str, Any]:
-        audits = outcome.extras.get(run.AUDIT, {})
+        audits = outcome.extras.get(AUDIT, {})
         counts = {name: audit["step"] for name, audit in audits.items()}
         return {**lower_bounds(outcome), "bounds_on_inner_steps": counts}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adafw.experiments.convex.evidence import against, ahead, compare, faster, gap_at, numbers
-from adafw.experiments.convex.measures import lower_bound
+from adafw.experiments.convex.measures import AUDIT, lower_bound
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case
 from adafw.experiments.spread import median
@@ -101,7 +101,7 @@ def _against_projected(outcome: Outcome, case: Case[Any], estimators: set[str]) 
     AUDITED, "The theorems' bounds 2/(t+2) on the inner step sizes are not active.", "section 3.6"
 )
 def _bounds_not_active(outcome: Outcome, case: Case[Any]) -> Finding:
-    audit = outcome.extras.get("audit", {}).get(case.name, {}).get("step", {})
+    audit = outcome.extras.get(AUDIT, {}).get(case.name, {}).get("step", {})
     if not audit.get("inner"):
         return None
     share, cut = audit["exceeded"] / audit["inner"], audit["cut"] / audit["inner"]

@@ -10,8 +10,9 @@ from adafw.experiments.spec import Case
 from adafw.experiments.spread import Column, quartiles
 from adafw.recorder import Records, Trace
 
-#: The role of the run that is there for the lower bound alone.
-REFERENCE = "reference"
+#: The roles of runs that are not compared: one is there for the lower bound alone, one counts how
+#: often bounds on the inner step sizes would have been active.
+REFERENCE, AUDIT = "reference", "audit"
 
 _FINAL = (
     "gap", "value", "epoch", "iteration", "lmo_calls", "projections", "cpu_seconds", "nonzeros",

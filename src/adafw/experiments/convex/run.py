@@ -13,7 +13,7 @@ from adafw.constraints.base import Stalled
 from adafw.datasets import load_parts
 from adafw.experiments.convex.audit import AuditedStep
 from adafw.experiments.convex.case import LinearCase, LinearMethod
-from adafw.experiments.convex.measures import REFERENCE
+from adafw.experiments.convex.measures import AUDIT, REFERENCE
 from adafw.experiments.convex.reference import best_algorithm
 from adafw.experiments.work import Stopped, WorkItem, asked_to_stop
 from adafw.minimize import Result
@@ -22,7 +22,6 @@ from adafw.solver import State
 from adafw.steps import AdaptiveStep
 from adafw.tuning import TUNING_SEED, Measure, Trial, Tuning, search
 
-AUDIT = "audit"  # the role of a run that counts how often bounds would have been active
 STALLED = "stalled projection"  # the status of a run that a projection ended
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 
