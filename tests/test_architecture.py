@@ -21,6 +21,7 @@ LAYERS = [
     {"names"},
     {"solver"},
     {"recorder", "fused"},
+    {"paths"},
     {"progress", "stopping", "tensorboard"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},
