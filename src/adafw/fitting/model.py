@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.fitting.predictions import probabilities, winners
-from adafw.io.atomic import DAMAGE, is_damage, replacing
+from adafw.io.atomic import replacing
+from adafw.io.damage import DAMAGE, is_damage
 from adafw.typing import Plain
 
 #: Of the file; raise it when a field changes its meaning.
