@@ -11,7 +11,7 @@ ROOT = Path(adafw.__file__).parent
 
 # From low to high; a module may import its own layer and those below it.
 LAYERS = [
-    {"typing", "checks", "arrays", "schedules", "describe", "random", "kernels"},
+    {"typing", "checks", "arrays", "lanczos", "schedules", "describe", "random", "kernels"},
     {"constraints", "losses", "rows"},
     {"io"},
     {"objectives"},

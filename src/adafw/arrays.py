@@ -202,6 +202,37 @@ def basis(like: Array, index: Any, value: Any) -> Array:
     return flat.reshape(like.shape)
 
 
+def empty(shape: Shape, like: Array) -> Array:
+    """Memory for an array in the library, dtype and device of `like`."""
+    if is_tensor(like):
+        return sys.modules["torch"].empty(as_shape(shape), dtype=like.dtype, device=like.device)
+    return np.empty(as_shape(shape), dtype=like.dtype)
+
+
+def group_sums(values: Array, labels: Array, count: int) -> Array:
+    """Sums of the values that bear the labels 0 .. count - 1."""
+    if is_tensor(values):
+        return values.new_zeros(count).index_add_(0, labels.reshape(-1), values.reshape(-1))
+    return np.bincount(labels.ravel(), weights=values.ravel(), minlength=count)
+
+
+def at_least_single(a: Array) -> Array:
+    """a in float32 if its dtype has fewer digits, which no decomposition of torch takes."""
+    return a.float() if is_tensor(a) and a.dtype.itemsize < 4 else a
+
+
+def svd(a: Array) -> tuple[Array, Array, Array]:
+    """U, s, V^T with a = U diag(s) V^T, s falling."""
+    return namespace(a).linalg.svd(at_least_single(a), full_matrices=False)
+
+
+def singular_values(a: Array) -> Array:
+    """The singular values, falling, in float64."""
+    if is_tensor(a):
+        return sys.modules["torch"].linalg.svdvals(double(a))
+    return np.linalg.svd(double(a), compute_uv=False)
+
+
 class Constant:
     """An array parameter of a set, copied once to each dtype and device it meets."""
 

@@ -7,7 +7,7 @@ import adafw
 from adafw import losses
 from adafw.fitting import Settings, fit_linear, make_problem
 from adafw.fitting.checkpoint import Checkpoint, Run
-from adafw.fitting.choice import automatic, stored
+from adafw.fitting.choice import automatic
 from adafw.fitting.linear import Resume
 
 
@@ -114,7 +114,7 @@ def test_choice_by_data_and_set():
     assert automatic(wide, bare, "auto")().name == "FW"
     assert automatic(wide, adafw.L1Ball(1.0), 0.1)(learning_rate=0.1).name == "AdaGrad"
     assert automatic(wide, bare, 0.1)(learning_rate=0.1).name == "AdaCSFW"
-    assert stored(wide.rows) == 2004
+    assert wide.rows.stored == 2004
 
 
 def test_radius_that_does_not_matter():
@@ -125,3 +125,84 @@ def test_radius_that_does_not_matter():
     # Inside, but far from the minimum: nothing is known, nothing is claimed.
     early = settings(constraint=adafw.L1Ball(500.0), algorithm="CSFW", max_epochs=0.02)
     assert fit_linear(A, y, early).radius_matters
+
+
+class Lowered(losses.Loss):
+    """(z - y)^2 less a number, which no one declares: values of both signs."""
+
+    curvature = 2.0
+
+    def __init__(self, by):
+        self.by = by
+
+    def value(self, z, y):
+        return (z - y) ** 2 - self.by
+
+    def slope(self, z, y):
+        return 2 * (z - y)
+
+    def second(self, z, y):
+        return np.full_like(z, 2)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("algorithm", ["auto", "FW"])
+def test_a_loss_below_zero_gets_no_false_certificate(algorithm, fit_intercept):
+    """At the start the value is about 0: that says nothing of how far the minimum is below."""
+    A, y = data(n=5)
+    how = dict(algorithm=algorithm, fit_intercept=fit_intercept, tol=1e-3)
+    best = fit_linear(A, y, settings(loss=losses.Squared(), **{**how, "tol": 1e-9}))
+    start = float(np.mean((y - fit_intercept * y.mean()) ** 2))
+    fit = fit_linear(A, y, settings(loss=Lowered(start - 1e-9), **how))
+    assert fit.value - fit.gap <= best.value - start + 1e-9
+    assert fit.lower_bound <= best.value - start + 1e-9
+    assert fit.n_iter > 0
+
+
+def test_counts_fitted_to_their_last_digit_are_certified_by_the_least_of_their_loss():
+    """One coefficient a row, so that every loss can be least; the gap alone is rounding there."""
+    y = np.array([1.0, 4.0, 9.0, 2.0])
+    given = settings(loss=losses.Poisson(), constraint=adafw.LInfBall(5.0), fit_intercept=False)
+    fit = fit_linear(np.eye(4), y, given)
+    least = float(np.mean(y - y * np.log(y)))
+    assert fit.status == "converged"
+    assert fit.lower_bound == pytest.approx(least, abs=1e-3)
+    assert fit.value - fit.gap <= least + 1e-15
+
+
+def test_a_loss_without_second_derivatives_is_fitted_by_first_order_steps():
+    class Bare(losses.Loss):
+        curvature = 1.0
+
+        def value(self, z, y):
+            return np.sqrt(1 + (z - y) ** 2)
+
+        def slope(self, z, y):
+            return (z - y) / np.sqrt(1 + (z - y) ** 2)
+
+    fit = fit_linear(*data(), settings(loss=Bare(), fit_intercept=False))
+    assert fit.status == "converged"
+    assert fit.algorithm.startswith("Spectral")
+    with pytest.raises(TypeError, match="define `second`, or fit without one"):
+        fit_linear(*data(), settings(loss=Bare()))
+
+
+def test_squares_with_their_least_beside_the_target_are_centred_too():
+    class Aside(losses.Squared):
+        """(z - y)^2 + 3 (z - y), least at y - 3/2."""
+
+        lower_bound = -2.25
+
+        def value(self, z, y):
+            return (z - y) ** 2 + 3 * (z - y)
+
+        def slope(self, z, y):
+            return 2 * (z - y) + 3
+
+    A, y = data(n=4)
+    given = dict(constraint=adafw.L1Ball(0.5), tol=1e-10)
+    plain = fit_linear(A, y, settings(loss=losses.Squared(), **given))
+    aside = fit_linear(A, y, settings(loss=Aside(), **given))
+    np.testing.assert_allclose(aside.coef, plain.coef, atol=1e-7)
+    assert aside.intercept == pytest.approx(plain.intercept - 1.5, abs=1e-7)
+    assert aside.value == pytest.approx(plain.value - 2.25)

@@ -421,3 +421,33 @@ def test_stream_says_what_it_needs():
         model.partial_fit(X, y + 1)
     with pytest.raises(ValueError, match="classes must be the same"):
         model.partial_fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = rng.poisson(np.exp(X @ [0.3, -0.5, 0.2] + 0.7)).astype(float)
+    named, given = (FrankWolfeRegressor(loss, radius=0.5) for loss in ("poisson", losses.Poisson()))
+    for model in (named, given):
+        getattr(model, how)(X, y)
+        assert model.__sklearn_tags__().target_tags.positive_only
+    np.testing.assert_array_equal(given.predict(X), named.predict(X))
+    np.testing.assert_allclose(given.predict(X), np.exp(X @ given.coef_ + given.intercept_))
+    assert not FrankWolfeRegressor(losses.Huber()).__sklearn_tags__().target_tags.positive_only
+    labels = (y > y.mean()).astype(int)
+    named, given = (
+        getattr(FrankWolfeClassifier(loss, radius=0.5), how)(X, labels, *[[0, 1]] * (how != "fit"))
+        for loss in ("logistic", losses.Logistic())
+    )
+    np.testing.assert_array_equal(given.predict_proba(X), named.predict_proba(X))
+    assert not hasattr(FrankWolfeClassifier(losses.SquaredHinge()), "predict_proba")
+    assert not hasattr(FrankWolfeClassifier("squared_hinge"), "predict_proba")
+
+
+def test_a_penalty_is_matched_for_a_loss_given_as_an_object():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=80)
+    named = matching_penalty(X, y, 1.0, loss="squared")
+    assert matching_penalty(X, y, 1.0, loss=losses.Squared()) == named

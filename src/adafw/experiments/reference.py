@@ -7,7 +7,7 @@ import numpy as np
 from adafw.algorithms import FW, Algorithm
 from adafw.constraints.base import Constraint
 from adafw.experiments.spec import AlgorithmSpec
-from adafw.fitting.choice import NEWTON_FEATURES, NEWTON_WORK, stored
+from adafw.fitting.choice import NEWTON_FEATURES, NEWTON_WORK
 from adafw.fitting.problem import Problem as Fitted
 from adafw.gradients import Full
 from adafw.objectives import LinearModel
@@ -27,7 +27,7 @@ def best_algorithm(f: LinearModel, constraint: Constraint) -> Algorithm:
     """Newton steps for few features, else spectral ones, else Frank-Wolfe with line search."""
     vectors = len(f.rows.shape) == 2
     n = f.rows.shape[1]
-    if vectors and n <= NEWTON_FEATURES and stored(f.rows) * n <= NEWTON_WORK:
+    if vectors and n <= NEWTON_FEATURES and f.rows.stored * n <= NEWTON_WORK:
         return Algorithm(Full(), NewtonStep(), "Newton")
     if constraint.projection is None:
         return FW(LineSearch())

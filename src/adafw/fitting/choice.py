@@ -5,15 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from adafw.algorithms import CSFW as constant_batch
 from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm
 from adafw.constraints.base import Constraint
 from adafw.fitting.names import algorithm_named, takes_rate
 from adafw.fitting.problem import Problem
 from adafw.gradients import CSFW, Full
-from adafw.rows import CentredRows, CSRRows, DenseRows, Rows
 from adafw.schedules import OpenLoop, Schedule
 from adafw.steps import FrankWolfeStep, LineSearch, NewtonStep, SpectralStep
 from adafw.tuning import tune
@@ -86,11 +83,11 @@ def automatic(
     Frank-Wolfe with line search where not. Above that, or if a learning rate is given, CSFW's
     estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW.
     """
-    rows, n = problem.rows, problem.rows.shape[1]
+    stored, n = problem.rows.stored, problem.rows.shape[1]
     if learning_rate == "auto":
-        if n <= NEWTON_FEATURES and stored(rows) * n <= NEWTON_WORK:
+        if problem.f.has_hessian and n <= NEWTON_FEATURES and stored * n <= NEWTON_WORK:
             return lambda: Algorithm(Full(), NewtonStep(), "Newton")
-        if stored(rows) <= FULL_PASSES:
+        if stored <= FULL_PASSES:
             if constraint.projection == "metric":
                 scale = problem.scale()
                 return lambda: Algorithm(Full(), SpectralStep(scale), "Spectral")
@@ -122,14 +119,3 @@ def rate_of(algorithm: Algorithm) -> float:
     rate = getattr(algorithm.step, "learning_rate", None)
     rule = rate.rule if isinstance(rate, Schedule) else rate
     return rule if isinstance(rule, float) else math.nan
-
-
-def stored(rows: Rows) -> int:
-    """Entries of a matrix that exist in memory."""
-    if isinstance(rows, CentredRows):
-        return stored(rows.rows)
-    if isinstance(rows, CSRRows):
-        return int(rows.matrix.nnz)
-    if isinstance(rows, DenseRows):
-        return int(rows.array.size)
-    return int(np.prod(rows.shape))

@@ -15,11 +15,11 @@ from adafw.constraints.base import Constraint
 from adafw.fitting.choice import SAMPLE, Choice, choose, search
 from adafw.fitting.problem import Problem, make_problem
 from adafw.gradients import Full
-from adafw.losses import Loss, Poisson
+from adafw.losses import Loss
 from adafw.minimize import Callback, Result, minimize
 from adafw.objectives import FiniteSum, WithIntercept
 from adafw.recorder import Record, Trace, as_record
-from adafw.rows import Rows, as_rows, in_double
+from adafw.rows import Rows, as_rows
 from adafw.solver import State
 from adafw.typing import Array
 
@@ -53,8 +53,8 @@ class Fit:
     """Coefficients, intercept, and what is certified about them.
 
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
-    `lower_bound`. `gap` is the exact Frank-Wolfe gap, or the value where that is smaller: no loss
-    but Poisson's is below 0. Where the gap stays above the tolerance, or float32 coefficients are
+    `lower_bound`. `gap` is the exact Frank-Wolfe gap, or where that is smaller the value less what
+    the loss is never below. Where the gap stays above the tolerance, or float32 coefficients are
     rounded, the value less the best bound of all records counts, too.
     `status` is "converged", the name of a limit, "stalled" (rounding allows no more
     progress), "interrupted" or "diverged". `state` and `batch_intercept` are what `resume` takes.
@@ -118,12 +118,12 @@ def fit_linear(
 
     # Exact steps come near the minimum, where float32 iterates would be rounding error: float32
     # data stay what they are, and the iterates are float64 until the end.
-    problem = problem_on(in_double(rows))
+    problem = problem_on(rows.doubled())
 
     def find_rate(make: Callable[..., Algorithm]) -> float:
         if resume is not None:
             return resume.learning_rate
-        return search(_sample(A, y, sample_weight, settings), constraint, make)
+        return search(_sample(rows, y, sample_weight, settings), constraint, make)
 
     choice = choose(problem, constraint, settings.algorithm, settings.learning_rate, find_rate)
     if not isinstance(choice.algorithm.gradient, Full) and rows.dtype != problem.f.dtype:
@@ -214,18 +214,11 @@ class Progress:
 
     def above(self, value: float, record: Record) -> float:
         """How far a value can be above the minimum, by the best bound so far; rounding included."""
-        lower = record.lower_bound if self._signed else max(record.lower_bound, 0.0)
-        noise = 4 * float(np.finfo(np.float64).eps) * abs(value)
-        return max(0.0, value - lower) + (noise if lower != 0 else 0.0)
+        return _over(value, max(record.lower_bound, self.problem.f.lower_bound))
 
     def _least(self, record: Record) -> float:
-        """A bound on the suboptimality: the gap, or the value where no loss is below 0."""
-        return record.gap if self._signed else min(record.gap, record.value)
-
-    @property
-    def _signed(self) -> bool:
-        f = self.problem.f
-        return isinstance(f.model.loss if isinstance(f, WithIntercept) else f.loss, Poisson)
+        """A bound on the suboptimality: the gap, or the value over what f is never below."""
+        return min(record.gap, _over(record.value, self.problem.f.lower_bound))
 
     def small(self, value: float, gap: float) -> bool:
         """Whether a gap is within the tolerance."""
@@ -243,6 +236,12 @@ class Progress:
         self.best_value = min(self.best_value, record.value)
         self.best_gap = min(self.best_gap, record.gap)
         return self.idle >= PATIENCE
+
+
+def _over(value: float, lower: float) -> float:
+    """value - lower >= 0, rounding included; a loss that reaches its bound of 0 has no rounding."""
+    noise = 4 * float(np.finfo(np.float64).eps) * abs(value)
+    return max(0.0, value - lower) + (noise if lower != 0 else 0.0)
 
 
 def _fit(result: Result, problem: Problem, progress: Progress, constraint: Constraint) -> Fit:
@@ -308,12 +307,12 @@ def _inside(start: Array | None, constraint: Constraint, f: FiniteSum) -> Array 
 
 
 def _sample(
-    A: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None, settings: Settings
+    rows: Rows, y: NDArray[Any], sample_weight: NDArray[Any] | None, settings: Settings
 ) -> Problem:
     """The problem on at most 10 000 rows, both labels among them."""
-    m = A.shape[0]
+    m = rows.shape[0]
     if m <= SAMPLE:
-        return make_problem(A, y, settings.loss, sample_weight, settings.fit_intercept)
+        return make_problem(rows, y, settings.loss, sample_weight, settings.fit_intercept)
     rng = np.random.default_rng(settings.seed)
     chosen = rng.choice(m, SAMPLE, replace=False)
     # With the extreme targets in it, no label is missing and a count above 0 is there.
@@ -322,7 +321,7 @@ def _sample(
     weight = None if sample_weight is None else sample_weight[chosen]
     if weight is not None and not weight.any():
         weight = None
-    return make_problem(A[chosen], y[chosen], settings.loss, weight, settings.fit_intercept)
+    return make_problem(rows.take(chosen), y[chosen], settings.loss, weight, settings.fit_intercept)
 
 
 def one_against_rest(labels: NDArray[Any], classes: Sequence[Any]) -> list[NDArray[Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.fitting.predictions import probabilities, winners
+from adafw.fitting.names import LOSSES, loss_named
+from adafw.fitting.predictions import winners
 from adafw.io.atomic import replacing
 from adafw.io.damage import DAMAGE, is_damage
 from adafw.typing import Plain
@@ -51,13 +52,14 @@ class LinearModelFile:
         scores = self.decision(X)
         if self.classes is not None:
             return self.classes[winners(scores)]
-        return np.exp(scores) if self.loss == "poisson" else scores
+        return loss_named(self.loss, LOSSES).mean(scores)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """One column a class; for the logistic loss."""
-        if self.classes is None or self.loss != "logistic":
+        loss = loss_named(self.loss, LOSSES)
+        if self.classes is None or not loss.has_probabilities:
             raise ValueError("probabilities are known for models with loss logistic only.")
-        return probabilities(self.decision(X))
+        return loss.probabilities(self.decision(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all; an old one survives any failure."""

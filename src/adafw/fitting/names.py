@@ -9,17 +9,17 @@ from adafw.algorithms import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.losses import Loss
 
-#: name -> loss, and what kind of target it takes.
-CLASSIFICATION: dict[str, Callable[..., Loss]] = {
+#: name -> loss; a new one is a line here.
+LOSSES: dict[str, type[Loss]] = {
     "logistic": losses.Logistic,
     "squared_hinge": losses.SquaredHinge,
     "smoothed_hinge": losses.SmoothedHinge,
-}
-REGRESSION: dict[str, Callable[..., Loss]] = {
     "squared": losses.Squared,
     "huber": losses.Huber,
     "poisson": losses.Poisson,
 }
+CLASSIFICATION = {name: loss for name, loss in LOSSES.items() if loss.task == "classification"}
+REGRESSION = {name: loss for name, loss in LOSSES.items() if loss.task == "regression"}
 
 #: name -> class in adafw.constraints, and its parameters beside the radius with their defaults
 #: (`...` where one must be given).
@@ -51,6 +51,14 @@ def loss_named(name: Any, table: Mapping[str, Callable[..., Loss]], **options: A
     if name not in table:
         raise ValueError(f"loss must be one of {', '.join(table)}, got {name!r}.")
     return table[name](**options)
+
+
+def declared(loss: Any) -> type[Loss]:
+    """The class of a loss, or of its name; of what is neither, `Loss`, which declares nothing."""
+    if isinstance(loss, Loss):
+        return type(loss)
+    known = isinstance(loss, str) and loss in LOSSES
+    return LOSSES[loss] if known else Loss
 
 
 def constraint_named(name: Any, radius: float, options: Mapping[str, Any] | None) -> Constraint:

@@ -1,4 +1,4 @@
-"""From scores to labels and probabilities, and which kind of target some numbers are."""
+"""From scores to labels, and which kind of target some numbers are."""
 
 from typing import Any
 
@@ -12,17 +12,6 @@ MOST_CLASSES = 20
 def winners(scores: NDArray[Any]) -> NDArray[Any]:
     """Indices of the predicted classes: the sign of one score, or the largest of several."""
     return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-
-
-def probabilities(scores: NDArray[Any]) -> NDArray[Any]:
-    """The logistic function of scores, as two columns, or normalised over the classes."""
-    from scipy.special import expit
-
-    if scores.ndim == 1:
-        return np.column_stack([expit(-scores), expit(scores)])
-    each = expit(scores)
-    total = each.sum(axis=1, keepdims=True)
-    return np.divide(each, total, out=np.full_like(each, 1 / each.shape[1]), where=total > 0)
 
 
 def looks_like_classes(y: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.losses import Loss, Squared
+from adafw.losses import Loss
 from adafw.objectives import LinearModel, WithIntercept
-from adafw.rows import CSRRows, DenseRows, Rows, as_rows, centred, column_variances
+from adafw.rows import Rows, as_rows
 from adafw.typing import Array
 
 #: The largest feature or target: sums of squares of it are finite.
@@ -38,7 +38,7 @@ class Problem:
         A feature that hardly varies has a gradient of 0 but for rounding; it gets the largest
         variance, so that rounding does not become a step.
         """
-        variances = column_variances(self.rows, self.weights)
+        variances = self.rows.variances(self.weights)
         largest = float(variances.max())
         if not largest > 0:
             return np.ones_like(variances)
@@ -50,17 +50,18 @@ def make_problem(
 ) -> Problem:
     """The mean loss of <a_i, x> + b, minimised over b, which lies outside the set.
 
-    Squared loss: rows and targets less their weighted means, for which b = 0 is best, whatever x
-    is. Other losses: `WithIntercept`.
+    Squares of residuals: rows and targets less their weighted means, for which b = 0 is best,
+    whatever x is. Other losses: `WithIntercept`.
     """
     rows = as_rows(A)
     _check_size(rows, y)
     weights = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     if not fit_intercept:
         return Problem(LinearModel(rows, y, loss, sample_weight), lambda x: 0.0, rows, weights)
-    if isinstance(loss, Squared):
-        mean_y = float(np.average(y, weights=sample_weight))
-        inner, mean = centred(rows, sample_weight)
+    if loss.quadratic and loss.residual:
+        best = -loss.slope(np.zeros_like(y), y) / loss.curvature  # where each loss is least
+        mean_y = float(np.average(best, weights=sample_weight))
+        inner, mean = rows.centred(sample_weight)
         model = LinearModel(inner, y - mean_y, loss, sample_weight)
         return Problem(model, lambda x: float(mean_y - mean @ x), rows, weights)
     f = WithIntercept(LinearModel(rows, y, loss, sample_weight))
@@ -69,13 +70,10 @@ def make_problem(
 
 def _check_size(rows: Rows, y: NDArray[Any]) -> None:
     """Refuses numbers whose squares overflow."""
-    entries = rows.array if isinstance(rows, DenseRows) else None
-    if isinstance(rows, CSRRows):
-        entries = rows.matrix.data
-    for values, what in ((entries, "features"), (y, "targets")):
-        if values is None or not values.size:
-            continue
-        largest = max(float(values.max()), -float(values.min()))
+    for largest, what in (
+        (rows.largest, "features"),
+        (max(float(y.max()), -float(y.min())), "targets"),
+    ):
         if largest > LARGEST:
             raise ValueError(
                 f"{what} must be at most {LARGEST:g} in size, as their squares are needed, got "

@@ -25,7 +25,7 @@ from adafw.io.libsvm import ZeroBased, as_csr, check_dtype, check_width, first_i
 from adafw.io.libsvm_text import NO_ID, Notation, parsed
 from adafw.io.mapped import mapped
 from adafw.io.packed import opened
-from adafw.rows import CSRRows, DenseRows, as_rows
+from adafw.rows import as_rows
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -49,17 +49,10 @@ def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLik
         raise ValueError(f"y must hold numbers, got {targets.dtype}.")
     with _new_directory(directory) as partial:
         np.save(partial / "y.npy", targets)
-        if isinstance(rows, CSRRows):
-            matrix = rows.matrix
-            np.save(partial / "data.npy", matrix.data)
-            np.save(partial / "indptr.npy", matrix.indptr.astype(np.int64, copy=False))
-            np.save(partial / "indices.npy", matrix.indices)
-            _Manifest("csr", matrix.shape, rows.dtype.name).write(partial)
-        elif isinstance(rows, DenseRows):
-            np.save(partial / "data.npy", rows.array)
-            _Manifest("dense", rows.array.shape, rows.dtype.name).write(partial)
-        else:
-            raise TypeError(f"A must be an array or a sparse matrix, got {rows}.")
+        for name, array in rows.parts().items():
+            np.save(partial / f"{name}.npy", array)
+        m, n = rows.shape
+        _Manifest(rows.describe()["name"], (m, n), rows.dtype.name).write(partial)
 
 
 def load_parts(directory: FileName) -> tuple["Matrix", NDArray[np.generic]]:

@@ -8,11 +8,10 @@ import numpy as np
 
 from adafw.arrays import all_finite, floating
 from adafw.rows.base import Rows
-from adafw.rows.centred import CentredRows, centred
+from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.entries import EntryRows
-from adafw.rows.gram import column_variances, gram
 from adafw.rows.matrices import MatrixRows
 
 __all__ = [
@@ -23,10 +22,6 @@ __all__ = [
     "MatrixRows",
     "Rows",
     "as_rows",
-    "centred",
-    "column_variances",
-    "gram",
-    "in_double",
 ]
 
 
@@ -56,15 +51,6 @@ def as_rows(A: Any) -> Rows:
     _check_shape(array.shape)
     _check_finite(array)
     return DenseRows(array)
-
-
-def in_double(rows: Rows) -> Rows:
-    """The same rows, nothing copied, whose points and products are float64."""
-    if rows.dtype == np.float64:
-        return rows
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.array, np.float64)
-    return CSRRows(rows.matrix, np.float64) if isinstance(rows, CSRRows) else rows
 
 
 def _is_sparse(A: Any) -> bool:

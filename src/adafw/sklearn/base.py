@@ -121,7 +121,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             stream.advance(X, y, w, settings)
             for stream, y, w in zip(streams, targets, weights, strict=True)
         ]
-        self._stream = streams
+        self._stream, self.loss_ = streams, settings.loss
         self.learning_rate_ = streams[0].learning_rate
         self.n_iter_ = streams[0].t
         # What was seen before is gone: no gap can be measured, and none is claimed.

@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from adafw.fitting import loss_named
 from adafw.fitting.linear import one_against_rest
-from adafw.fitting.names import CLASSIFICATION
-from adafw.fitting.predictions import probabilities, winners
+from adafw.fitting.names import CLASSIFICATION, declared
+from adafw.fitting.predictions import winners
 from adafw.sklearn.base import FrankWolfeBase, weights_of
 
 
 def _has_probabilities(model: "FrankWolfeClassifier") -> bool:
-    if model.loss != "logistic":
+    if not declared(model.loss).has_probabilities:
         raise AttributeError(
             f"probabilities are known for loss='logistic' only, got loss={model.loss!r}."
         )
@@ -162,7 +162,7 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probabilities of the classes; for more than two, normalised one against the rest."""
         check_is_fitted(self)
-        return probabilities(self.decision_function(X))
+        return self.loss_.probabilities(self.decision_function(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> NDArray[Any]:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from adafw.fitting import loss_named
-from adafw.fitting.names import REGRESSION
+from adafw.fitting.names import REGRESSION, declared
 from adafw.losses import Loss
 from adafw.sklearn.base import FrankWolfeBase, weights_of
 
@@ -80,9 +79,9 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """<a, x> + b; its exponential for loss="poisson"."""
+        """The mean of the target: <a, x> + b, or its exponential for the Poisson loss."""
         z = self._predictions(X).ravel()
-        return np.exp(z) if self.loss == "poisson" else z
+        return self.loss_.mean(z)
 
     def _loss(self) -> Loss:
         options = {"delta": self.delta} if self.loss == "huber" else {}
@@ -93,6 +92,5 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.loss == "poisson":
-            tags.target_tags.positive_only = True
+        tags.target_tags.positive_only = declared(self.loss).least_target >= 0
         return tags
