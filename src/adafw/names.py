@@ -25,7 +25,7 @@ class Named(Generic[T]):
     """What one name stands for.
 
     `parameters`: beside the radius, with the default that a linear model takes (NEEDED if none).
-    `sized`: whether there is a radius.
+    `sized`: whether there is a radius. `matrices`: whether a set holds nothing but those.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Named(Generic[T]):
     help: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     sized: bool = True
+    matrices: bool = False
 
     @property
     def long_name(self) -> str:
@@ -95,8 +96,11 @@ SETS: Registry[Constraint] = Registry(
     Named("hull", constraints.Hull, "mixtures of given vertices", {"vertices": NEEDED}, False),
     Named("polytope", constraints.Polytope, "A_ub x <= b_ub, A_eq x = b_eq, bounds",
           {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)}, False),
-    Named("birkhoff", constraints.Birkhoff, "doubly stochastic matrices", {}, False),
+    Named("birkhoff", constraints.Birkhoff, "doubly stochastic matrices", {}, False, matrices=True),
 )  # fmt: skip
+
+#: Those that coefficients of a linear model can lie in.
+VECTOR_SETS: Registry[Constraint] = Registry(SETS.kind, *(e for e in SETS if not e.matrices))
 
 LOSSES: Registry[Loss] = Registry(
     "loss",

@@ -12,7 +12,7 @@ from adafw import losses
 from adafw.commands import fit as fit_command
 from adafw.commands.options import settings_of
 from adafw.fitting import Settings
-from adafw.names import LOSSES, SETS
+from adafw.names import LOSSES, VECTOR_SETS
 from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor
 from adafw.sklearn.base import OWN
 
@@ -104,7 +104,7 @@ def test_whatever_changes_the_iterates_changes_the_identity(change):
     assert identity(**base) != identity(**{**base, **change})
 
 
-@pytest.mark.parametrize("entry", list(SETS), ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", list(VECTOR_SETS), ids=lambda e: e.name)
 def test_every_named_set_can_be_asked_for(entry):
     needs = {
         "p": 1.5, "k": 3, "groups": [0, 0, 1, 1], "shape": (2, 2), "lower": 0.0, "upper": 1.0,
@@ -130,6 +130,7 @@ def test_every_named_set_can_be_asked_for(entry):
         ({"loss": "squared"}, "loss must be one of logistic, .* got 'squared'"),
         ({"loss": losses.Squared()}, "loss must be one for classification, such as logistic"),
         ({"constraint": "l3"}, "constraint must be a set or one of l1, l2"),
+        ({"constraint": "birkhoff"}, "constraint must be a set or one of l1, l2"),
         ({"constraint": "lp"}, "constraint='lp' needs p: give constraint_params"),
         ({"constraint_params": {"k": 1}}, "constraint_params must be None for constraint='l1'"),
         ({"constraint": "ksparse", "constraint_params": {"p": 1}}, "may hold k for .*, got 'p'"),

@@ -27,7 +27,7 @@ from adafw.fitting.live import Live
 from adafw.fitting.targets import decide_task
 from adafw.io.atomic import replacing
 from adafw.io.tables import Columns, Piece, format_of, read_table
-from adafw.names import LOSSES
+from adafw.names import LOSSES, SETS
 from adafw.typing import Plain
 
 
@@ -158,9 +158,10 @@ def describe_model(model: LinearModelFile, path: str) -> str:
     """Settings and certificate of a model in a few lines."""
     settings, data = model.header["settings"], model.header["data"]
     shape = " x ".join(str(n) for n in data["X"]["shape"])
+    size = f" of radius {settings['radius']:g}" if SETS.find(settings["constraint"]).sized else ""
     lines = [
-        f"{path}: {settings['task']}, {settings['loss']} loss, {settings['constraint']} of radius "
-        f"{settings['radius']:g}, fitted to {data['file']} ({shape} {data['X']['name']})",
+        f"{path}: {settings['task']}, {settings['loss']} loss, {settings['constraint']}{size}, "
+        f"fitted to {data['file']} ({shape} {data['X']['name']})",
     ]
     if model.classes is not None:
         lines.append(f"  classes      {', '.join(_label(c) for c in model.classes[:10])}"

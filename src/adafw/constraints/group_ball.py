@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import arrays, checks
-from adafw.arrays import Constant, finite, namespace
+from adafw.arrays import Constant, finite, group_sums, namespace
 from adafw.constraints import projections
 from adafw.constraints.base import (
     Constraint,
@@ -18,7 +18,6 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.constraints.projections import group_sums
 from adafw.typing import Array, Shape
 
 

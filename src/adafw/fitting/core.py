@@ -128,13 +128,14 @@ class _Crew:
         """Fit k, or what the checkpoint has of it."""
         if k in self.checkpoint.finished:
             return self.checkpoint.finished[k]
-        if self.over.is_set():
+        resume = self.checkpoint.begin(k)
+        if self.over.is_set() and resume is None:
             return self._untouched(k)
         try:
             fit = fit_linear(
                 self.design, self.targets.vectors[k], self.plan, start=self.starts[k],
-                resume=self.checkpoint.begin(k), watch=lambda r, now: self._watch(k, r, now),
-                seconds=self.deadline.left,
+                resume=resume, watch=lambda r, now: self._watch(k, r, now),
+                seconds=0.0 if self.over.is_set() else self.deadline.left,
             )  # fmt: skip
         except BaseException:
             self.over.set()

@@ -13,7 +13,7 @@ from adafw.constraints.base import Constraint
 from adafw.describe import describe
 from adafw.kernels import threads
 from adafw.losses import Loss, Task
-from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
+from adafw.names import ALGORITHMS, LOSSES, NEEDED, VECTOR_SETS, losses_for
 from adafw.typing import Plain
 
 #: What loss=None means.
@@ -27,14 +27,15 @@ def _option(default: Any, help: str, identity: bool = True) -> Any:
 
 def _besides() -> str:
     """The parameters of all sets in words."""
-    words = {NEEDED: ""}
-    parts = [
-        f"{key}{words.get(value, f' ({value} if left out)')} for {entry.name}"
-        for entry in SETS
-        for key, value in entry.parameters.items()
-        if isinstance(value, int) or value is NEEDED
-    ]
-    return f"what a named set needs besides: {', '.join(parts)}"
+    parts = []
+    for entry in VECTOR_SETS:
+        keys = [
+            key if value in (NEEDED, None) else f"{key} ({value} if left out)"
+            for key, value in entry.parameters.items()
+        ]
+        if keys:
+            parts.append(f"{', '.join(keys)} for {entry.name}")
+    return f"what a named set needs besides: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Settings:
         "by default the first of either",
     )
     delta: float = _option(1.0, "of the Huber loss: where the parabola ends")
-    constraint: str | Constraint = _option("l1", f"the set of the coefficients: {SETS}")
+    constraint: str | Constraint = _option("l1", f"the set of the coefficients: {VECTOR_SETS}")
     radius: float = _option(100.0, "size of the set (tau), for those that have one")
     constraint_params: Mapping[str, Any] | None = _option(None, _besides())
     algorithm: str | Algorithm | Callable[..., Algorithm] = _option(
@@ -63,7 +64,7 @@ class Settings:
     )
     learning_rate: float | Literal["auto"] = _option(
         "auto",
-        "eta, for algorithms that have one; auto searches half decades on a sample of 10 000 rows "
+        "eta, for algorithms that have one; auto searches half decades on a sample of 10000 rows "
         "(section 3.6 of the paper)",
     )
     fit_intercept: bool = _option(True, "whether there is an intercept b, which no set bounds")
@@ -114,7 +115,7 @@ class Settings:
     def plain(self) -> dict[str, Plain]:
         """All options as JSON holds them, names in their short form."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        for key, names in (("loss", LOSSES), ("constraint", SETS)):
+        for key, names in (("loss", LOSSES), ("constraint", VECTOR_SETS)):
             if found[key] in names:
                 found[key] = names.find(found[key]).name
         return found
@@ -133,9 +134,11 @@ class Settings:
             if self.constraint_params:
                 raise ValueError("constraint_params must be None where constraint is a set itself.")
             return self.constraint
-        if self.constraint not in SETS:
-            raise ValueError(f"constraint must be a set or one of {SETS}, got {self.constraint!r}.")
-        entry, given = SETS.find(self.constraint), dict(self.constraint_params or {})
+        if self.constraint not in VECTOR_SETS:
+            raise ValueError(
+                f"constraint must be a set or one of {VECTOR_SETS}, got {self.constraint!r}."
+            )
+        entry, given = VECTOR_SETS.find(self.constraint), dict(self.constraint_params or {})
         for key in given:
             if key not in entry.parameters:
                 known = ", ".join(entry.parameters)
@@ -187,7 +190,7 @@ def _plain(value: Any) -> Plain:
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_plain(part) for part in value] if len(value) <= 16 else _plain(np.asarray(value))
     if isinstance(value, np.ndarray):
         return _plain(describe(value))
     if isinstance(value, Constraint | Algorithm):

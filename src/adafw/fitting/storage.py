@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.io.atomic import DAMAGE, is_damage, replacing
+from adafw.io.atomic import replacing
+from adafw.io.damage import DAMAGE, is_damage
 from adafw.typing import Plain
 
 

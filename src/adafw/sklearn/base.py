@@ -3,7 +3,7 @@
 import inspect
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from adafw.fitting import (
 from adafw.fitting.live import Live
 from adafw.fitting.settings import help_of
 from adafw.losses import Loss
-from adafw.names import LOSSES, loss_class, losses_for
+from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
 from adafw.sklearn.stream import Stream
 
 #: Parameters that only estimators have.
@@ -156,13 +156,13 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         """Checked features to predict from."""
-        check_is_fitted(self)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
 
     @property
     def _predictor(self) -> LinearPredictor:
+        check_is_fitted(self)
         return LinearPredictor(
             np.atleast_2d(self.coef_),
             np.atleast_1d(self.intercept_),
@@ -184,8 +184,16 @@ def documented(task: Any) -> Any:
 
     The line "{parameters}" gives way to one entry a parameter.
     """
-    names = "; ".join(f'"{entry.name}", {entry.help}' for entry in losses_for(task))
-    texts = {**OWN, "loss": f"{names}; or one of `adafw.losses`"}
+
+    def listed(names: Iterable[Named[Any]]) -> str:
+        return "; ".join(f'"{entry.name}", {entry.help}' for entry in names)
+
+    texts = {
+        **OWN,
+        "loss": f"{listed(losses_for(task))}; or one of `adafw.losses`",
+        "constraint": f"the set of the coefficients: {listed(VECTOR_SETS)}; or a set of `adafw`",
+        "class_weight": 'None, "balanced" (by rarity) or {class: weight}',
+    }
 
     def write(estimator: Estimator) -> Estimator:
         lines = []

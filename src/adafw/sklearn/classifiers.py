@@ -73,8 +73,8 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeClassifier":
         """Fits to rows X (array or sparse) with labels y."""
-        deadline = Deadline(self.max_seconds)
         plan = self._settings().plan("classification")
+        deadline = Deadline(self.max_seconds)
         X, y = self._validated(X, y)
         check_classification_targets(y)
         targets = Targets.of_classes(y)

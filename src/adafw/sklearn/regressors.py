@@ -53,8 +53,8 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
         """Fits to rows X (array or sparse) with targets y."""
-        deadline = Deadline(self.max_seconds)
         plan = self._settings().plan("regression")
+        deadline = Deadline(self.max_seconds)
         X, y = self._validated(X, y, y_numeric=True)
         design = Design(X, weights_of(sample_weight, X), finite=True)
         self._fit_targets(design, Targets.of_numbers(y, X.dtype), plan, deadline)
