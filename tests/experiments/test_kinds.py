@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import adafw
+from adafw.commands.reproduce import _all
 from adafw.experiments import kinds, load_spec
 from adafw.experiments.kind import Kind
 from adafw.experiments.kinds import KINDS, kind_of, kind_of_tables
@@ -58,3 +59,12 @@ def test_problems_of_two_kinds_are_refused():
         kind_of_tables([{"network": "ImdbNet"}, {"loss": "Squared"}], "mine.toml")
     with pytest.raises(ValueError, match="must all have a series or none"):
         kind_of_tables([{"loss": "Squared"}, {"series": "l1"}], "mine.toml")
+
+
+def test_all_leaves_out_what_takes_hours_and_says_so(capsys):
+    chosen = _all()
+    told = capsys.readouterr().err
+    assert {"svm", "year", "rcv1", "sensitivity", "dear-sets"} <= set(chosen)
+    left_out = set(adafw.experiments.names()) - set(chosen)
+    assert {"imdb", "cifar10"} <= left_out
+    assert all(name in told for name in left_out)
