@@ -157,7 +157,7 @@ def minimize(
             status = loop.run(s)
         finally:
             bar.close()
-            if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
+            if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
     return _result(s, f, status, limits, tolerance, title, runner.name)
