@@ -22,6 +22,7 @@ LAYERS = [
     {"recorder", "fused"},
     {"paths"},
     {"progress", "stopping", "tensorboard"},
+    {"result"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},
     {"fitting"},

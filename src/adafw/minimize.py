@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
-from adafw.recorder import Clock, Every, Record, Recorder, Trace, as_record
+from adafw.recorder import Clock, Every, Record, Recorder, as_record
+from adafw.result import Result, conclude
 from adafw.solver import Diverged, FastPath, State
 from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
@@ -31,48 +32,6 @@ _SEED: Any = type("Seed", (int,), {})(0)
 _LOOK = 0.1
 #: Iterations of one stretch at most, if no record or limit ends it: they are counted beforehand.
 _LONGEST = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a run found. `x`, `value` and `gap` belong to the last iterate.
-
-    `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
-    convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations.
-    """
-
-    x: Array
-    value: float
-    gap: float
-    lower_bound: float
-    best: Record
-    status: str
-    message: str
-    trace: Trace
-    state: State = field(repr=False)
-    title: str = ""
-    path: str = "generic"
-
-    def __str__(self) -> str:
-        last = self.trace[-1]
-        rows = [
-            ("status", self.message),
-            ("value", f"{self.value:.10g}"),
-            ("gap", f"{self.gap:.4e}"),
-            ("lower bound", f"{self.lower_bound:.10g}"),
-            ("best gap", f"{self.best.gap:.4e} at iteration {self.best.iteration}"),
-            ("iterations", f"{last.iteration}"),
-            ("epochs", f"{last.epoch:.4g} ({last.gradient_evaluations} gradient evaluations)"),
-            ("LMO calls", f"{last.lmo_calls}"),
-            ("projections", f"{last.projections}"),
-            ("seconds", f"{last.cpu_seconds:.3g} CPU, {last.wall_seconds:.3g} wall"),
-            ("non-zeros", f"{last.nonzeros} of {self.x.size}"),
-            ("violation", f"{last.violation:.1e}"),
-        ]
-        return "\n".join([self.title, *(f"  {name:<12} {text}" for name, text in rows)])
-
-    __repr__ = __str__
 
 
 def minimize(
@@ -160,7 +119,7 @@ def minimize(
             if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    return _result(s, f, status, limits, tolerance, title, runner.name)
+    return conclude(s, f, status, limits, tolerance, title, runner.name)
 
 
 @dataclass
@@ -266,33 +225,6 @@ def _is_true(answer: Any) -> bool:
 
 def _unrecorded(s: State) -> bool:
     return not s.records or s.records[-1][0] != s.t
-
-
-def _result(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str, path: str
-) -> Result:
-    trace = Trace(s.records)
-    last = trace[-1]
-    best = min(trace, key=lambda r: (math.isnan(r.gap), r.gap))
-    message = status.replace("_", " ")
-    if status in vars(limits):
-        used, allowed = limits.used(s, f.n_terms)[status]
-        message = f"{status}: {used:.6g} of {allowed:g} used"
-    elif status == "converged":
-        message = f"converged: gap {last.gap:.3e} <= {tolerance:g}"
-    elif status == "diverged":
-        message = (
-            "diverged: a value or gradient became infinite or NaN; x is the last iterate known to "
-            "be finite"
-        )
-    elif status == "callback":
-        message = "callback: a callback asked to stop"
-    elif status == "interrupted":
-        message = "interrupted: from the keyboard"
-    return Result(
-        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path,
-    )  # fmt: skip
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
