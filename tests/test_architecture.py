@@ -19,6 +19,7 @@ LAYERS = [
     {"steps"},
     {"algorithms"},
     {"solver"},
+    {"integrity"},
     {"recorder", "fused"},
     {"paths"},
     {"progress", "stopping", "tensorboard"},
