@@ -38,8 +38,8 @@ def test_unknown_members_are_never_unpacked(tmp_path):
         zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file,
         file.open("bomb.npy", "w", force_zip64=True) as member,
     ):
-        for _ in range(16):
-            member.write(bytes(1 << 24))
+        for _ in range(8):
+            member.write(bytes(1 << 22))
     import tracemalloc
 
     tracemalloc.start()
@@ -47,7 +47,7 @@ def test_unknown_members_are_never_unpacked(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert table.X.shape == (2, 3)
-    assert peak < 1 << 22
+    assert peak < 1 << 21
 
 
 def test_what_would_not_fit_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
@@ -228,7 +228,8 @@ def test_the_largest_id_of_32_bits(tmp_path, zero_based, column):
     A, _ = read_libsvm(path, zero_based=zero_based)
     assert A.shape == (1, column + 1)
     assert A.indices.tolist() == [1 if zero_based else 0, column]
-    assert (A[:, [column]].toarray() == [[3]]).all()
+    assert A.indices.dtype == np.int64  # 2^31 columns are a number that scipy must hold, too
+    assert A.sum() == 5
 
 
 def test_one_huge_id_is_named_with_its_line(tmp_path):

@@ -151,6 +151,8 @@ def _check_workspace(kept: dict[str, Any], s: State) -> None:
         expect_indices(kept.get(name), f"workspace.{name}", n)
     if not np.array_equal(np.sort(kept["support"]), np.flatnonzero(s.x)):
         raise Damaged("workspace.support", "where x is not 0", "other places")
+    if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
+        raise Damaged("workspace.candidates", "those that the table marks", "others")
     expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
     expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
     expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))
