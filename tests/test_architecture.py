@@ -18,6 +18,7 @@ LAYERS = [
     {"gradients", "metrics"},
     {"steps"},
     {"algorithms"},
+    {"names"},
     {"solver"},
     {"integrity"},
     {"recorder", "fused"},

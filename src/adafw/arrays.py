@@ -127,21 +127,29 @@ def unit(x: Array) -> tuple[Array, Any]:
     Half-precision entries are summed in float32, in which 65 504 is not the end.
     """
     xp = namespace(x)
-    largest = xp.max(xp.abs(x))
-    scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
-    wide = scaled if x.dtype.itemsize > 2 else (scaled.float() if is_tensor(x) else _single(scaled))
-    length = xp.sqrt(dot(wide, wide))
-    direction = wide / xp.where(length > 0, length, xp.ones_like(length))
+    scaled, largest = _scaled(x)
+    length = xp.sqrt(dot(scaled, scaled))
+    direction = scaled / xp.where(length > 0, length, xp.ones_like(length))
     return cast(direction, x), largest * length
 
 
 def norm(x: Array) -> Any:
     """Euclidean norm of all entries, safe from overflow and underflow."""
-    return unit(x)[1]
+    scaled, largest = _scaled(x)
+    return largest * namespace(x).sqrt(dot(scaled, scaled))
 
 
-def _single(x: Array) -> Array:
-    return x.astype(np.float32)
+def _scaled(x: Array) -> tuple[Array, Any]:
+    """(x / max |x_i|, max |x_i|), 0 / 0 being 0; at least in float32."""
+    if is_tensor(x):
+        torch = sys.modules["torch"]
+        largest = torch.max(torch.abs(x))
+        scaled = x / torch.where(largest > 0, largest, torch.ones_like(largest))
+        return (scaled if x.dtype.itemsize > 2 else scaled.float()), largest
+    # Without |x|, which would be one more array; the sum turns -0 into 0.
+    largest = np.maximum(x.max(), -x.min()) + x.dtype.type(0)
+    scaled = x / (largest if largest > 0 else x.dtype.type(1))
+    return (scaled if x.dtype.itemsize > 2 else scaled.astype(np.float32)), largest
 
 
 def double(x: Array) -> Array:

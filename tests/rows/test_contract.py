@@ -152,6 +152,16 @@ def test_columns_are_kept_as_rows_of_their_own(kind):
             np.testing.assert_array_equal(values[part], A[places[part], j])
 
 
+@each_dtype
+def test_products_with_all_columns_of_wide_data_are_made_column_by_column(dtype):
+    A = matrix(dtype, 6, 40)
+    rows, p = as_rows(sparse.csr_array(A)), np.random.default_rng(9).normal(size=6).astype(dtype)
+    close(rows.dot_columns(p), p @ A, dtype)
+    np.testing.assert_array_equal(rows.dot_columns(p), rows.by_columns.dot(p))
+    assert rows.dot_columns(p).dtype == dtype
+    close(rows.centred()[0].dot_columns(p), p @ (A - A.mean(0)), dtype)
+
+
 @pytest.mark.parametrize("kind", WITH_COLUMNS)
 def test_blocks_are_rows_of_the_matrix(kind):
     A, rows = ROWS[kind](np.float64)

@@ -3,10 +3,13 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
+
+from adafw.fitting.settings import Settings
 
 FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
 Command = Callable[..., Any]
@@ -30,6 +33,54 @@ def data_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+#: Options whose form on the command line is not simply --name VALUE.
+_FORMS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "fit_intercept": (("--intercept/--no-intercept", "fit_intercept"), {"help": None}),
+    "constraint_params": (
+        ("-p", "--param", "constraint_params"),
+        {"multiple": True, "metavar": "KEY=VALUE", "default": (), "type": str},
+    ),
+    "learning_rate": (("--learning-rate",), {"type": str}),
+    "class_weight": (("--class-weight",), {"type": click.Choice(["balanced"])}),
+    "seed": (("--seed",), {"type": click.IntRange(0)}),
+}
+
+
+def settings_options(command: Command) -> Command:
+    """One option for every field of `Settings`; `settings_of` reads them."""
+    # An older word for --max-seconds.
+    command = click.option("--time-limit", type=float, hidden=True)(command)
+    for option in reversed(fields(Settings)):
+        names, form = _FORMS.get(option.name, ((f"--{option.name.replace('_', '-')}",), {}))
+        how = {
+            "default": option.default,
+            "show_default": option.default is not None,
+            "type": _type(option),
+            "help": f"{option.metadata['help'][0].upper()}{option.metadata['help'][1:]}.",
+            **form,
+        }
+        command = click.option(*names, **how)(command)
+    return command
+
+
+def settings_of(options: dict[str, Any]) -> Settings:
+    """Takes the options of `settings_options` out of those of a call."""
+    limit = options.pop("time_limit")
+    given = {option.name: options.pop(option.name) for option in fields(Settings)}
+    given["constraint_params"] = parameters(given["constraint_params"]) or None
+    given["learning_rate"] = as_number(given["learning_rate"])
+    if given["max_seconds"] is None:
+        given["max_seconds"] = limit
+    return Settings(**given)
+
+
+def _type(option: "Field[Any]") -> type | None:
+    """The plain type among those that a field takes."""
+    hint = get_type_hints(Settings)[option.name]
+    plain = [kind for kind in get_args(hint) or (hint,) if kind in (int, float, str)]
+    return plain[0] if plain else None
 
 
 def as_number(text: str) -> Any:

@@ -46,14 +46,15 @@ def command(
     if proba and decision:
         raise click.UsageError("--proba and --decision exclude one another.")
     fitted = LinearModelFile.load(model)
+    predictor = fitted.predictor
     with _sink(output) as file:
         for piece in read_pieces(data, format_, columns_of(fitted), np.float64):
             if proba:
-                rows = fitted.predict_proba(piece.X)
+                rows = predictor.predict_proba(piece.X)
             elif decision:
-                rows = fitted.decision(piece.X)
+                rows = predictor.decision(piece.X)
             else:
-                rows = fitted.predict(piece.X)
+                rows = predictor.predict(piece.X)
             file.write(_lines(rows))
 
 
