@@ -24,7 +24,7 @@ def real(
     try:
         number = float(value)
     except OverflowError:  # an integer or a fraction beyond the range of floats
-        number = math.inf if value > 0 else -math.inf
+        number = math.inf if value >= 0 else -math.inf  # type: ignore[operator]
     inside = (low < number if above else low <= number) and (
         number < high if below else number <= high
     )

@@ -107,7 +107,7 @@ def test_workspaces_are_plain_and_leave_with_their_path(path, name, ball):
 def test_states_of_the_first_format_are_refused():
     r = adafw.minimize(F, adafw.L1Ball(1.0), adafw.CSFW(), max_iterations=3)
     old = {k: v for k, v in r.state.to_arrays().items() if not k.startswith("workspace.")}
-    with pytest.raises(ValueError, match="saved by an earlier version of adafw.* as x0"):
+    with pytest.raises(ValueError, match=r"saved by an earlier version of adafw.* as x0"):
         adafw.State.from_arrays(old | {"format": np.array(1)})
     with pytest.raises(ValueError, match="not a saved state of adafw, or one of a newer version"):
         adafw.State.from_arrays(old | {"format": np.array(99)})
