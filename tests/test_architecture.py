@@ -20,6 +20,7 @@ LAYERS = [
     {"algorithms"},
     {"names"},
     {"solver"},
+    {"integrity"},
     {"recorder", "fused"},
     {"paths"},
     {"progress", "stopping", "tensorboard"},

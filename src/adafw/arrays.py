@@ -56,7 +56,7 @@ def floating(x: Any, name: str) -> Array:
         if np.iscomplexobj(array):
             raise TypeError
         return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last at integers beyond all floats
         raise TypeError(
             f"{name} must be an array of real numbers, got {type(x).__name__}."
         ) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw import checks, paths, solver
+from adafw import checks, integrity, paths, solver
 from adafw.algorithms import Algorithm
 from adafw.arrays import floating
 from adafw.constraints.base import Constraint
@@ -302,7 +302,7 @@ def _resumed(
             "this state was left in the middle of an iteration and cannot go on; start anew with "
             "x0=state.x."
         )
-    then = json.loads(state.problem)
+    then = solver.described(state)
     now = json.loads(json.dumps(solver.describe_problem(f, constraint, algorithm)))
     for part, description in now.items():
         if then[part] != description:
@@ -310,12 +310,22 @@ def _resumed(
                 f"state belongs to another {part}: it was {_brief(then[part])}, now it is "
                 f"{_brief(description)}; start anew with x0=state.x."
             )
+    known = constraint.shape if f.shape is None else f.shape
+    start = None if known is None else _start_point(f, constraint, None)
+    integrity.check_state(state, f, algorithm, start)
     _check_record(state, f, constraint)
     return state.copy()
 
 
 def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
     """Refuses functions of a user's that give another value or gap at x than the last record."""
+    rows = np.array(state.records)
+    if rows.size and (
+        rows.shape[1:] != (len(Record._fields),)
+        or not (np.diff(rows[:, 0]) > 0).all()
+        or not 0 <= rows[0, 0] <= rows[-1, 0] <= state.t
+    ):
+        raise integrity.Damaged("records", f"a trace up to iteration {state.t}", "another")
     if _unrecorded(state):
         return
     then = as_record(state.records[-1])

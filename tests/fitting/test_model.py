@@ -11,7 +11,11 @@ import pytest
 from adafw.fitting.model import LinearModelFile
 from adafw.fitting.storage import write_arrays
 
-HEADER = {"settings": {"loss": "logistic"}, "certificate": [], "data": {}, "features": None}
+HEADER = {
+    "settings": {"task": "classification", "loss": "logistic", "constraint": "l1", "radius": 1.0},
+    "certificate": [], "data": {"file": "d", "X": {"shape": [9, 5], "name": "dense"}},
+    "features": None, "target": None, "zero_based": None,
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The work of `adafw fit`: files in, the fitting core, files out."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import __version__
-from adafw.commands.options import clean
+from adafw.commands.options import clean, refuse_same_file
 from adafw.describe import digest
 from adafw.fitting import (
     Checkpoint,
@@ -26,6 +27,7 @@ from adafw.fitting import (
 from adafw.fitting.live import Live
 from adafw.fitting.targets import decide_task
 from adafw.io.atomic import replacing
+from adafw.io.damage import DAMAGE, is_damage, reason
 from adafw.io.tables import Columns, Piece, format_of, read_table
 from adafw.names import LOSSES, SETS
 from adafw.typing import Plain
@@ -53,6 +55,14 @@ class Files:
         object.__setattr__(self, "output", Path(self.output or default_output(self.data)))
         if self.resume and self.checkpoint is None:
             raise click.UsageError("--resume needs --checkpoint FILE to go on from.")
+        if not 0 <= self.checkpoint_every < math.inf:
+            raise click.UsageError(
+                f"--checkpoint-every must be a number >= 0, got {self.checkpoint_every:g}."
+            )
+        refuse_same_file(
+            {"DATA": self.data, "--labels": self.labels},
+            {"--output": self.output, "--checkpoint": self.checkpoint, "--plot": self.plot},
+        )
         for path in filter(None, (self.output, self.checkpoint, self.plot)):
             if not Path(path).parent.is_dir():
                 raise click.UsageError(f"{path} must lie in a directory that exists.")
@@ -68,8 +78,12 @@ class Files:
         table = read_table(self.data, self.format_, Columns(all_features=True), self.dtype)
         try:
             y = np.load(self.labels, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{self.labels} must be a .npy file of targets: {error}.") from None
+        except DAMAGE as error:
+            if not is_damage(error):
+                raise
+            raise ValueError(
+                f"{self.labels} must be a .npy file of targets{reason(error)}."
+            ) from None
         if not isinstance(y, np.ndarray) or y.shape != (table.X.shape[0],):
             raise ValueError(f"{self.labels} must hold {table.X.shape[0]} targets, one a row.")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -172,11 +186,16 @@ def describe_model(model: LinearModelFile, path: str) -> str:
             f"class {_label(model.classes[k])}: " if several and model.classes is not None else ""
         )
         lines.append(
-            f"  {which}{c['status']}, objective {c['value']:.8g}, gap {c['gap']:.3g} "
+            f"  {which}{c['status']}, objective {_number(c['value'], 8)}, gap {_number(c['gap'])} "
             f"({c['algorithm']}, {c['iterations']} iterations, {c['nonzeros']} of "
-            f"{model.n_features} coefficients, {c['seconds']:.3g} s)"
+            f"{model.n_features} coefficients, {_number(c['seconds'])} s)"
         )
     return "\n".join(lines)
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """A number of a header, where null stands for NaN."""
+    return "nan" if value is None else f"{value:.{digits}g}"
 
 
 def _label(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -109,6 +110,22 @@ def parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
             value = as_number(text)
             found[key] = tuple(value) if key == "shape" and isinstance(value, list) else value
     return found
+
+
+def refuse_same_file(
+    read: Mapping[str, str | Path | None], written: Mapping[str, str | Path | None]
+) -> None:
+    """Refuses to write a file that is read, or to write one for two reasons; links are followed."""
+    seen: dict[str, str] = {}
+    for option, path in [*read.items(), *written.items()]:
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in seen and option in written:
+            raise click.UsageError(
+                f"{option} must be another file than {seen[place]}, got {path} for both."
+            )
+        seen.setdefault(place, option)
 
 
 def clean(value: Any) -> Any:

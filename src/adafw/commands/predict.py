@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adafw.commands.options import FORMATS
+from adafw.commands.options import FORMATS, refuse_same_file
 
 
 @click.command(name="predict", short_help="Predict with a model.")
@@ -45,6 +45,7 @@ def command(
 
     if proba and decision:
         raise click.UsageError("--proba and --decision exclude one another.")
+    refuse_same_file({"MODEL": model, "DATA": data}, {"--output": output})
     fitted = LinearModelFile.load(model)
     predictor = fitted.predictor
     with _sink(output) as file:

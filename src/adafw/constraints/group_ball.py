@@ -37,7 +37,7 @@ class GroupBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
         given = Constant(self.groups, "groups").value
         if given.ndim == 0 or np.any(given != np.round(given)):
             raise ValueError("groups must be an array with an integer label per coordinate.")

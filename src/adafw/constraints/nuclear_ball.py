@@ -36,7 +36,7 @@ class NuclearBall(Constraint):
     def __init__(
         self, radius: float, shape: tuple[int, int] | None = None, exact: bool = False
     ) -> None:
-        object.__setattr__(self, "radius", checks.real(radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(radius))
         object.__setattr__(self, "matrix", matrix_shape(shape))
         object.__setattr__(self, "exact", bool(exact))
 

@@ -28,7 +28,7 @@ class SpectralBall(Constraint):
     projection = "metric"
 
     def __init__(self, radius: float, shape: tuple[int, int] | None = None) -> None:
-        object.__setattr__(self, "radius", checks.real(radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(radius))
         object.__setattr__(self, "matrix", matrix_shape(shape))
 
     @property

@@ -44,6 +44,11 @@ def draw_band(axis: Any, band: Band | None, style: Style) -> None:
     axis.plot(x, middle, **style)
 
 
+def verbatim(text: str) -> str:
+    """Text of a user's as matplotlib shows it: a dollar sign begins no formula."""
+    return text.replace("$", r"\$")
+
+
 def plain(axis: Any) -> None:
     """A light grid, no frame."""
     axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
@@ -57,7 +62,7 @@ def _explain(part: Any, outcome: Outcome, case: Case[Any], styles: dict[str, Sty
     about = outcome.data[case.name]
     colour = "#b00020" if about["is_stand_in"] else "#222222"
     text = textwrap.fill(f"{about['label']}; {case.words}", 165)
-    part.suptitle(text, fontsize=9.5, color=colour)
+    part.suptitle(verbatim(text), fontsize=9.5, color=colour)
 
 
 def _handle(curve: Curve, style: Style) -> Any:
@@ -68,7 +73,8 @@ def _handle(curve: Curve, style: Style) -> Any:
     shown = (("learning_rate", rate), ("inner_steps", "K"))
     words = [f"{sign} = {table[key]}" for key, sign in shown if key in table]
     setting = ", ".join(word for word in words if word not in curve.label)
-    return Line2D([], [], label=f"{curve.label}\n   {setting}" if setting else curve.label, **style)
+    text = verbatim(curve.label)
+    return Line2D([], [], label=f"{text}\n   {setting}" if setting else text, **style)
 
 
 def styles_of(curves: list[Curve]) -> dict[str, Style]:

@@ -5,6 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from adafw.experiments.drawing import verbatim
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Spec
@@ -16,8 +17,8 @@ def draw(outcome: Outcome) -> Any:
     spec = outcome.spec
     figure = kind_of(spec).draw(outcome)
     title = spec.title if spec.form == "full" else f"{spec.title} ({spec.form} form)"
-    figure.suptitle(title, weight="bold", fontsize=13)
-    figure.supxlabel(_foot(spec), fontsize=8.5, color="#444444", x=0.01, ha="left")
+    figure.suptitle(verbatim(title), weight="bold", fontsize=13)
+    figure.supxlabel(verbatim(_foot(spec)), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
 
 

@@ -59,6 +59,26 @@ def asked_to_stop() -> bool:
     return _stop is not None and bool(_stop.is_set())
 
 
+def is_done(item: WorkItem[Any, Any]) -> bool:
+    """Whether the outcome is there; a file that cannot be read is set aside, and done again."""
+    if not item.file.is_file():
+        return False
+    try:
+        outcome = json.loads(item.file.read_text())
+        wanted = {"exponent", "settled", "trials"} if item.role == SEARCH else {"status", "records"}
+        if wanted <= set(outcome):
+            return True
+    except (ValueError, TypeError, RecursionError):
+        pass
+    set_aside(item.file)
+    return False
+
+
+def set_aside(path: Path) -> None:
+    """Moves a damaged file out of the way, for those who want to know what happened to it."""
+    path.replace(path.with_name(f"{path.name}.damaged"))
+
+
 def finish(item: WorkItem[Any, Any], outcome: dict[str, Any]) -> None:
     """Writes the outcome of a piece of work, and when and by which source it was made."""
     made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}

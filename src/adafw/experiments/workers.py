@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from typing import Any
 
 from adafw.experiments.kinds import kind_of
-from adafw.experiments.work import SEARCH, WorkItem, finish, listen_to
+from adafw.experiments.work import SEARCH, WorkItem, finish, is_done, listen_to
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -34,7 +34,7 @@ def perform_all(
     """Does what is left: items whose files are missing; `advance` is called once for each."""
     left = []
     for item in items:
-        if item.file.is_file():
+        if is_done(item):
             advance()
         else:
             left.append(item)

@@ -74,7 +74,9 @@ class Checkpoint:
         """Reads what is there; a missing file is an empty one."""
         if self.path is None or not os.path.exists(self.path):
             return
-        header, arrays = read_arrays(self.path, _KIND, FORMAT, oldest=FORMAT)
+        header, arrays = read_arrays(
+            self.path, _KIND, FORMAT, known=r"(fit|state)\d+\..*", oldest=FORMAT
+        )
         then = header.get("identity")
         if then != self.identity:
             known = then if isinstance(then, dict) else {}
@@ -83,18 +85,36 @@ class Checkpoint:
                 f"{self.path} belongs to another fit: {', '.join(changed)} differ; give the same "
                 "data and options, or leave out --resume."
             )
+        try:
+            self._take(header, arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+            self.finished, self.current = {}, {}
+            raise ValueError(
+                f"{self.path} must be a whole checkpoint of adafw, got a damaged one; leave out "
+                "--resume to start anew."
+            ) from None
+
+    def _take(self, header: dict[str, Plain], arrays: dict[str, NDArray[Any]]) -> None:
+        """Finished fits and states from the parts of a file; anything may be wrong with them."""
         for k, numbers in header["fits"].items():
+            coef = arrays[f"fit{k}.coef"]
+            if coef.ndim != 1 or coef.dtype.kind != "f" or not np.isfinite(coef).all():
+                raise ValueError
+            if set(numbers) != set(_NUMBERS) or any(
+                isinstance(number, list | dict) for number in numbers.values()
+            ):
+                raise ValueError
             rows = [tuple(row) for row in arrays[f"fit{k}.records"].tolist()]
-            known = {n: math.nan if v is None else v for n, v in numbers.items()}
-            self.finished[int(k)] = Fit(coef=arrays[f"fit{k}.coef"], trace=Trace(rows), **known)
+            known: dict[str, Any] = {n: math.nan if v is None else v for n, v in numbers.items()}
+            self.finished[int(k)] = Fit(coef=coef, trace=Trace(rows), **known)
         for k, numbers in header["current"].items():
             start = f"state{k}."
             flat = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
             rate = numbers["learning_rate"]
             self.current[int(k)] = Resume(
                 State.from_arrays(flat),
-                math.nan if rate is None else rate,
-                numbers["batch_intercept"],
+                math.nan if rate is None else float(rate),
+                float(numbers["batch_intercept"]),
             )
 
     def _save(self) -> None:

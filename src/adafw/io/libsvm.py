@@ -84,6 +84,8 @@ def as_csr(
     They are put in place one by one: the constructor would read all ids, and may copy them.
     """
     A = sparse.csr_array(shape, dtype=data.dtype)
+    if max(shape) > np.iinfo(np.int32).max:  # scipy takes such sizes in the ids' width, too
+        indices = indices.astype(np.int64, copy=False)
     A.data, A.indices, A.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
     A.has_canonical_format = True
     return A
@@ -120,7 +122,7 @@ def check_width(n_features: int | None, seen: int, path: FileName) -> int:
 
 def line_with_id(path: FileName, wanted: int) -> int | None:
     """The first line that has this feature id, read anew: for messages only."""
-    pattern = re.compile(rb"(?<![^\s])0*%d:" % wanted)
+    pattern = re.compile(rb"^[^#\n]*?(?<!\S)0*%d:" % wanted, re.MULTILINE)
     line = 1
     with opened(path) as file:
         for text in whole_lines(file, _CHUNK_BYTES):

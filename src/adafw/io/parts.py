@@ -129,8 +129,8 @@ def libsvm_to_parts(
                 raise ValueError(f"{path} must hold at least one sample, got none.")
             shift = first_id(zero_based, least)
             width = check_width(n_features, largest - shift + 1, path)
-            if entries > np.iinfo(np.int32).max:
-                indices.widen()  # scipy wants ids and row starts of one width
+            if max(entries, width, y.size) > np.iinfo(np.int32).max:
+                indices.widen()  # scipy wants ids, row starts and sizes of one width
             indices.subtract(shift)
         _Manifest("csr", (y.size, width), notation.dtype.name).write(partial)
     return load_parts(directory)

@@ -93,7 +93,8 @@ def parse(text: Text, stretch: Stretch, lowest: int, to: Filled) -> Ended:
     """
     i, stop, row, slot = stretch.start, stretch.stop, stretch.row, stretch.slot
     least, largest, left = _WIDEST, -1, 0
-    limit = 2**31 - 1 if to.indices.itemsize == 4 else _WIDEST - 1
+    # Counted from 0, id 2^31 - 1 makes 2^31 columns, a number that 32 bits do not hold.
+    limit = 2**31 - 2 if to.indices.itemsize == 4 else _WIDEST - 1
     while i < stop:
         i = _skip_blanks(text, i, stop)
         if i == stop or text[i] == _NEWLINE or text[i] == _HASH:

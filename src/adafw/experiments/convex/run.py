@@ -15,7 +15,8 @@ from adafw.experiments.convex.audit import AuditedStep
 from adafw.experiments.convex.case import LinearCase, LinearMethod
 from adafw.experiments.convex.measures import AUDIT, REFERENCE
 from adafw.experiments.convex.reference import best_algorithm
-from adafw.experiments.work import Stopped, WorkItem, asked_to_stop
+from adafw.experiments.work import Stopped, WorkItem, asked_to_stop, set_aside
+from adafw.integrity import Damaged
 from adafw.minimize import Result
 from adafw.recorder import Record, every
 from adafw.solver import State
@@ -40,13 +41,16 @@ def solve(item: LinearItem, measured: Measured | None = None) -> dict[str, Any]:
         budget["record_every"] = every(**budget["record_every"])
     start: dict[str, Any] = {"seed": item.seed}
     saver = _Saver(item.state_file)
-    if item.state_file.is_file():
-        state = State.load(item.state_file)
+    state = _saved(item.state_file)
+    if state is not None:
         start, saver.records = {"state": state}, list(state.records)
     try:
         result = adafw.minimize(
             f, constraint, algorithm, **start, **budget, callbacks=[saver], progress=False
         )
+    except Damaged:  # the file is whole, its content is not what a run leaves: once more
+        set_aside(item.state_file)
+        return solve(item, measured)
     except Stalled:
         return {"status": STALLED, "records": saver.records, "step": {}}
     if result.status in ("callback", "interrupted"):
@@ -62,6 +66,17 @@ def solve(item: LinearItem, measured: Measured | None = None) -> dict[str, Any]:
         **outcome,
         **(measured(f, constraint, algorithm, result) if measured is not None else {}),
     }
+
+
+def _saved(path: Path) -> State | None:
+    """The state of an unfinished run; None if there is none, or only a damaged one."""
+    if not path.is_file():
+        return None
+    try:
+        return State.load(path)
+    except ValueError:
+        set_aside(path)
+        return None
 
 
 def _algorithm(item: LinearItem, f: adafw.LinearModel) -> adafw.Algorithm:

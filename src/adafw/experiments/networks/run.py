@@ -15,7 +15,7 @@ from adafw.experiments.networks.data import SPLITS, Arrays, mapped
 from adafw.experiments.networks.lessons import LESSONS
 from adafw.experiments.networks.loop import train
 from adafw.experiments.networks.trace import EpochRecord
-from adafw.experiments.work import Stopped, WorkItem, asked_to_stop
+from adafw.experiments.work import Stopped, WorkItem, asked_to_stop, set_aside
 from adafw.io.atomic import replacing
 from adafw.recorder import Clock
 from adafw.torch import matrices
@@ -172,7 +172,11 @@ def run(item: WorkItem[NetworkCase, NetworkMethod]) -> dict[str, Any]:
     _warm_up(item.case, item.method, data)
     training = Training(item.case, item.method, item.seed, data)
     if item.state_file.is_file():
-        training.load(item.state_file)
+        try:
+            training.load(item.state_file)
+        except Exception:  # whatever torch and pickle raise at damaged bytes: they promise nothing
+            set_aside(item.state_file)
+            return run(item)
     else:
         training.measure()
     for _ in range(len(training.records), item.budget["max_epochs"] + 1):

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from adafw.experiments.drawing import draw_band, plain
+from adafw.experiments.drawing import draw_band, plain, verbatim
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.series.advantage import Size, sizes
 from adafw.experiments.spread import quartile_band
@@ -39,7 +39,9 @@ def _draw_ratios(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> 
         plain(axis)
     axes[0].set_ylabel("CPU time, projected / Frank-Wolfe")
     handles = [
-        Line2D([], [], color=_COLOURS[k % 8], marker=_MARKS[k % 8], label=name, linewidth=1.6)
+        Line2D(
+            [], [], color=_COLOURS[k % 8], marker=_MARKS[k % 8], label=verbatim(name), linewidth=1.6
+        )
         for k, name in enumerate(series)
     ]
     handles += [
@@ -78,13 +80,13 @@ def _draw_curves(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> 
             axis.set_visible(False)
         for axis, size in zip(row_axes, row, strict=False):
             _draw_size(axis, outcome, size)
-            axis.set_title(f"{name}, n = {size.n}", fontsize=9, pad=3)
+            axis.set_title(f"{verbatim(name)}, n = {size.n}", fontsize=9, pad=3)
         row_axes[0].set_ylabel("relative gap", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("CPU time (s)", fontsize=9)
     first = next(iter(series.values()))[0]
     handles = [
-        Line2D([], [], label=curve.label, **style)
+        Line2D([], [], label=verbatim(curve.label), **style)
         for curve, style in ((first.ours, _OURS), (first.theirs, _THEIRS))
     ]
     handles.append(Line2D([], [], color="#555555", linewidth=0.9, linestyle=":", label="goals"))
