@@ -12,6 +12,7 @@ ROOT = Path(adafw.__file__).parent
 # From low to high; a module may import its own layer and those below it.
 LAYERS = [
     {"typing", "checks", "arrays", "lanczos", "schedules", "describe", "random", "kernels"},
+    {"charts", "page"},
     {"constraints", "losses", "rows"},
     {"io"},
     {"objectives"},

@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
+from html import escape
 
+from adafw.charts import Curve, line_chart
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
 from adafw.solver import State
@@ -31,9 +33,10 @@ class Result:
     title: str = ""
     path: str = "generic"
 
-    def __str__(self) -> str:
+    @property
+    def _rows(self) -> list[tuple[str, str]]:
         last = self.trace[-1]
-        rows = [
+        return [
             ("status", self.message),
             ("value", f"{self.value:.10g}"),
             ("gap", f"{self.gap:.4e}"),
@@ -47,9 +50,26 @@ class Result:
             ("non-zeros", f"{last.nonzeros} of {self.x.size}"),
             ("violation", f"{last.violation:.1e}"),
         ]
-        return "\n".join([self.title, *(f"  {name:<12} {text}" for name, text in rows)])
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {name:<12} {text}" for name, text in self._rows)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the same lines beside a small picture of the gap."""
+        epochs = self.trace["epoch"]
+        chart = line_chart([Curve(epochs, self.trace["gap"])], "epochs", "gap", log=True)
+        lines = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self._rows
+        )
+        return (
+            f"<div><strong>{escape(self.title)}</strong>"
+            '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:center">'
+            f'<table>{lines}</table><div style="flex:1 1 280px">{chart}</div></div></div>'
+        )
 
 
 def conclude(

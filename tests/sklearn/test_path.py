@@ -96,7 +96,7 @@ def test_plot(cancer):
     matplotlib.use("Agg")
     path = radius_path(*cancer, radii=[0.5, 5.0])
     axes = path.plot()
-    lines = axes[0].get_lines()
-    assert len(lines) == np.count_nonzero(np.abs(path.coefs).max(axis=0))
+    lines = axes[0].get_lines()  # the last marks the best radius
+    assert len(lines) == np.count_nonzero(np.abs(path.coefs).max(axis=0)) + 1
     np.testing.assert_array_equal(axes[1].get_lines()[0].get_ydata(), path.scores)
     matplotlib.pyplot.close("all")

@@ -48,6 +48,14 @@ from adafw.commands.options import data_options, echo_json, settings_of, setting
     type=click.Path(dir_okay=False),
     help="Draw gap and objective to a file (png, pdf, svg).",
 )
+@click.option(
+    "--test", type=click.Path(), help="Data to score the model on, of the format of DATA."
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    help="Write a page about the fit: data, certificate, convergence, coefficients, score (html).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No live line.")
 def command(as_json: bool, **options: Any) -> None:
@@ -61,15 +69,19 @@ def command(as_json: bool, **options: Any) -> None:
     error); 1 files could not be read or written; 2 wrong usage or bad data; 130 interrupted, and
     the model reached so far is written.
     """
-    from adafw.commands.fitting import Files, describe_model, fit_file
+    from adafw.commands.fitting import Files, describe_model, describe_scores, fit_file
 
     settings = settings_of(options)
     files = Files(**options)
-    model, fitted = fit_file(settings, files)
+    done = fit_file(settings, files)
+    model = done.model
     if as_json:
         classes = None if model.classes is None else model.classes.tolist()
-        echo_json({"model": str(files.output), **model.header, "classes": classes})
+        scores = {} if done.test is None else {"test": done.test}
+        echo_json({"model": str(files.output), **model.header, "classes": classes, **scores})
     else:
         click.echo(describe_model(model, str(files.output)))
-    if fitted.interrupted:
+        if done.test is not None:
+            click.echo(describe_scores(done.test))
+    if done.fitted.interrupted:
         sys.exit(130)

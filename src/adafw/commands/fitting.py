@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from adafw import __version__
 from adafw.commands.options import clean, refuse_same_file
+from adafw.commands.report import Sample, label_of, render
+from adafw.commands.score import scores_on
 from adafw.describe import digest
 from adafw.fitting import (
     Checkpoint,
@@ -26,7 +28,7 @@ from adafw.fitting import (
 )
 from adafw.fitting.live import Live
 from adafw.fitting.targets import decide_task
-from adafw.io.atomic import replacing
+from adafw.io.atomic import replacing, write_text
 from adafw.io.damage import DAMAGE, is_damage, reason
 from adafw.io.tables import Columns, Piece, format_of, read_table
 from adafw.names import LOSSES, SETS
@@ -49,6 +51,8 @@ class Files:
     checkpoint_every: float
     resume: bool
     plot: str | None
+    test: str | None
+    report: str | None
     quiet: bool
 
     def __post_init__(self) -> None:
@@ -60,10 +64,17 @@ class Files:
                 f"--checkpoint-every must be a number >= 0, got {self.checkpoint_every:g}."
             )
         refuse_same_file(
-            {"DATA": self.data, "--labels": self.labels},
-            {"--output": self.output, "--checkpoint": self.checkpoint, "--plot": self.plot},
+            {"DATA": self.data, "--labels": self.labels, "--test": self.test},
+            {
+                "--output": self.output,
+                "--checkpoint": self.checkpoint,
+                "--plot": self.plot,
+                "--report": self.report,
+            },
         )
-        for path in filter(None, (self.output, self.checkpoint, self.plot)):
+        if self.test is not None:  # before a long fit, not after it
+            open(self.test, "rb").close()
+        for path in filter(None, (self.output, self.checkpoint, self.plot, self.report)):
             if not Path(path).parent.is_dir():
                 raise click.UsageError(f"{path} must lie in a directory that exists.")
 
@@ -91,8 +102,17 @@ class Files:
         return replace(table, y=y), y
 
 
-def fit_file(settings: Settings, files: Files) -> tuple[LinearModelFile, Fitted]:
-    """The model, written, and the fits behind it; warnings go to standard error."""
+@dataclass(frozen=True)
+class Done:
+    """A model, the fits behind it, and its scores on the file of --test."""
+
+    model: LinearModelFile
+    fitted: Fitted
+    test: dict[str, Plain] | None
+
+
+def fit_file(settings: Settings, files: Files) -> Done:
+    """Fits and writes all that was asked for; warnings go to standard error."""
     deadline = Deadline(settings.max_seconds)
     # Names that have no meaning are refused before the file is read.
     settings.plan(decide_task(np.empty(0), files.task, settings.loss))
@@ -122,7 +142,14 @@ def fit_file(settings: Settings, files: Files) -> tuple[LinearModelFile, Fitted]
         _draw(fitted.fits, files.plot)
     for notice in fitted.notices:
         click.echo(f"Warning: {notice.text}", err=True)
-    return model, fitted
+    # The model is on the disk: a test file that cannot be used costs no fit.
+    test: dict[str, Plain] | None = None
+    if files.test is not None:
+        test = {"file": Path(files.test).name, **scores_on(model, files.test, files.format_)}
+    if files.report is not None:
+        sample = Sample(design.rows.shape, design.rows.stored, targets)
+        write_text(files.report, render(model, fitted, sample, test))
+    return Done(model, fitted, test)
 
 
 def default_output(data: str) -> Path:
@@ -178,12 +205,12 @@ def describe_model(model: LinearModelFile, path: str) -> str:
         f"fitted to {data['file']} ({shape} {data['X']['name']})",
     ]
     if model.classes is not None:
-        lines.append(f"  classes      {', '.join(_label(c) for c in model.classes[:10])}"
+        lines.append(f"  classes      {', '.join(label_of(c) for c in model.classes[:10])}"
                      + (", ..." if len(model.classes) > 10 else ""))  # fmt: skip
     for k, c in enumerate(model.header["certificate"]):
         several = len(model.header["certificate"]) > 1
         which = (
-            f"class {_label(model.classes[k])}: " if several and model.classes is not None else ""
+            f"class {label_of(model.classes[k])}: " if several and model.classes is not None else ""
         )
         lines.append(
             f"  {which}{c['status']}, objective {_number(c['value'], 8)}, gap {_number(c['gap'])} "
@@ -193,13 +220,19 @@ def describe_model(model: LinearModelFile, path: str) -> str:
     return "\n".join(lines)
 
 
+def describe_scores(test: dict[str, Plain]) -> str:
+    """Scores on held-out data in a line."""
+    scores = ", ".join(
+        f"{name.replace('_', ' ')} {_number(value, 6)}"
+        for name, value in test.items()
+        if name not in ("file", "rows")
+    )
+    return f"  on {test['file']} ({test['rows']} rows): {scores}"
+
+
 def _number(value: float | None, digits: int = 3) -> str:
     """A number of a header, where null stands for NaN."""
     return "nan" if value is None else f"{value:.{digits}g}"
-
-
-def _label(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float | int | np.number) else str(value)
 
 
 def _draw(fits: tuple[Fit, ...], path: str) -> None:

@@ -9,7 +9,7 @@ from adafw.commands.options import FORMATS, echo_json
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from adafw.fitting import LinearPredictor
+    from adafw.fitting import LinearModelFile, LinearPredictor
 
 
 @click.command(name="score", short_help="Score a model on a data file.")
@@ -28,24 +28,29 @@ def command(model: str, data: str, format_: str | None, as_json: bool) -> None: 
     The data, with targets, are read in pieces. Exit codes: 0 done, 1 files could not be read, 2
     wrong usage or bad data.
     """
-    import numpy as np
-
-    from adafw.commands.predict import columns_of
     from adafw.fitting.model import LinearModelFile
-    from adafw.io.tables import read_pieces
 
-    fitted = LinearModelFile.load(model)
-    tally = _Tally(fitted.predictor)
-    for piece in read_pieces(data, format_, columns_of(fitted), np.float64, with_target=True):
-        assert piece.y is not None  # asked for with the pieces
-        tally.add(piece.X, piece.y)
-    if not tally.rows:
-        raise ValueError(f"{data} must hold at least one sample, got none.")
-    scores = {"rows": tally.rows, **tally.scores()}
+    scores = scores_on(LinearModelFile.load(model), data, format_)
     if as_json:
         echo_json(scores)
     else:
         click.echo("\n".join(f"{name:<10} {value:.8g}" for name, value in scores.items()))
+
+
+def scores_on(model: "LinearModelFile", data: str, format_: str | None = None) -> dict[str, float]:
+    """Rows, accuracy or R^2, and mean loss of a model on a file, read in pieces."""
+    import numpy as np
+
+    from adafw.commands.predict import columns_of
+    from adafw.io.tables import read_pieces
+
+    tally = _Tally(model.predictor)
+    for piece in read_pieces(data, format_, columns_of(model), np.float64, with_target=True):
+        assert piece.y is not None  # asked for with the pieces
+        tally.add(piece.X, piece.y)
+    if not tally.rows:
+        raise ValueError(f"{data} must hold at least one sample, got none.")
+    return {"rows": tally.rows, **tally.scores()}
 
 
 class _Tally:

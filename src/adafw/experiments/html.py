@@ -1,6 +1,5 @@
-"""Tables of a report."""
+"""Cells and headings of a report's tables."""
 
-from collections.abc import Collection
 from html import escape
 from typing import Any
 
@@ -17,24 +16,6 @@ _COMPARISON = (
 def comparison_rule(what: str) -> str:
     """When a claim that compares holds, the middle and the bands being `what`."""
     return _COMPARISON.format(what)
-
-
-def html_table(
-    head: list[str], rows: list[list[str]], numbers: Collection[int] = (), best: int = -1
-) -> str:
-    """A table; the columns `numbers` are set to the right, the row `best` is tinted."""
-
-    def cell(tag: str, i: int, text: str) -> str:
-        return f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>"
-
-    top = "".join(cell("th", i, escape(text)) for i, text in enumerate(head))
-    lines = "".join(
-        f"<tr{' class=best' if n == best else ''}>"
-        + "".join(cell("td", i, text) for i, text in enumerate(row))
-        + "</tr>"
-        for n, row in enumerate(rows)
-    )
-    return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'
 
 
 def case_heading(outcome: Outcome, case: Case[Any]) -> str:

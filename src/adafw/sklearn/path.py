@@ -17,6 +17,7 @@ from adafw.fitting import Design, Targets
 from adafw.fitting.targets import looks_like_classes
 from adafw.sklearn.base import declared
 from adafw.sklearn.classifiers import FrankWolfeClassifier
+from adafw.sklearn.displays import RadiusPathDisplay
 from adafw.sklearn.regressors import FrankWolfeRegressor
 
 
@@ -45,21 +46,9 @@ class RadiusPath:
         return self.models[int(np.argmax(self.scores))]
 
     def plot(self, axes: Any = None) -> Any:
-        """Coefficients, then score and non-zeros, against the radius; returns the two axes."""
-        if axes is None:
-            from matplotlib import pyplot
-
-            _, axes = pyplot.subplots(2, 1, sharex=True, layout="constrained")
-        flat = self.coefs.reshape(len(self.radii), -1)
-        axes[0].plot(self.radii, flat[:, np.abs(flat).max(axis=0) > 0], linewidth=1)
-        axes[0].set(ylabel="coefficient", xscale="log")
-        label = "held-out score" if self.held_out else "training score"
-        axes[1].plot(self.radii, self.scores, "o-", color="C0", label=label)
-        axes[1].set(xlabel="radius", ylabel=label)
-        count = axes[1].twinx()
-        count.plot(self.radii, self.nonzeros, "s--", color="C1", label="non-zeros")
-        count.set(ylabel="non-zeros")
-        return axes
+        """Coefficients, then score, against the radius, as `RadiusPathDisplay`; the two axes."""
+        display = RadiusPathDisplay.from_path(self, ax=axes)
+        return np.array([display.ax_, display.score_ax_])
 
 
 def radius_path(

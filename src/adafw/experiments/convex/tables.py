@@ -5,10 +5,11 @@ from html import escape
 from typing import Any
 
 from adafw.experiments.convex.measures import doubt, lower_bound
-from adafw.experiments.html import case_heading, comparison_rule, count_cell, html_table
+from adafw.experiments.html import case_heading, comparison_rule, count_cell
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case
 from adafw.experiments.spread import median, quartiles
+from adafw.page import html_table
 
 RULE = comparison_rule("medians over seeds and the quartile bands are apart")
 

@@ -3,10 +3,11 @@
 from html import escape
 from typing import Any
 
-from adafw.experiments.html import case_heading, comparison_rule, count_cell, html_table
+from adafw.experiments.html import case_heading, comparison_rule, count_cell
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case
 from adafw.experiments.spread import mean_and_deviation, mean_curve
+from adafw.page import html_table
 
 RULE = comparison_rule("means over seeds and the bands of one standard deviation are apart")
 

@@ -3,10 +3,10 @@
 import math
 from html import escape
 
-from adafw.experiments.html import html_table
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.series.advantage import Ratio, Size, per_iteration, sizes, step_costs
 from adafw.experiments.spread import median
+from adafw.page import html_table
 
 RULE = (
     "The relative gap is the Frank-Wolfe gap over f(x₀) - the best lower bound that any run "

@@ -1,0 +1,163 @@
+"""adafw fit --report and --test: one self-contained page, read by a browser at two widths."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from adafw.cli import main
+from adafw.fitting import LinearModelFile
+from adafw.io.libsvm import write_libsvm
+from sklearn import datasets
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+
+
+def run(capsys, *arguments):
+    code = 0
+    try:
+        main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def write(path, X, y, names):
+    rows = (",".join([*map(str, row), str(k)]) for row, k in zip(X, y, strict=True))
+    path.write_text(",".join([*names, "kind"]) + "\n" + "\n".join(rows) + "\n")
+
+
+@pytest.fixture
+def wine(tmp_path):
+    """Three classes, half of the rows to train; a name with signs that HTML would eat."""
+    data = datasets.load_wine()
+    X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
+    names = ["<alcohol> & more", *data.feature_names[1:]]
+    kinds = np.array(["red", "white", "rose"])[data.target]
+    write(tmp_path / "train.csv", X[::2], kinds[::2], names)
+    write(tmp_path / "test.csv", X[1::2], kinds[1::2], names)
+    return tmp_path
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [v for k, v in attrs if k in ("src", "href", "xlink:href")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_page_tells_of_data_certificate_and_score(wine, capsys):
+    out = ["-o", wine / "m", "--report", wine / "r.html", "--test", wine / "test.csv", "--json"]
+    code, text, _ = run(capsys, "fit", wine / "train.csv", "--radius", 2, *out)
+    assert code == 0
+    shown = json.loads(text)
+    score = json.loads(run(capsys, "score", wine / "m", wine / "test.csv", "--json")[1])
+    assert shown["test"] == {"file": "test.csv", **score}
+    text = (wine / "r.html").read_text()
+    page = Page(text)
+    assert page.tags.count("svg") == 2
+    assert "script" not in page.tags
+    assert page.links == []
+    assert not re.search(r"url\(|@import", text)
+    words = " ".join(page.words)
+    assert f"{score['accuracy']:.4g}" in words
+    for part in shown["certificate"]:
+        assert f"{part['value']:.8g}" in words
+    assert "red: 30" in words
+    model = LinearModelFile.load(wine / "m")
+    for k, row in enumerate(model.coef):
+        j = int(np.abs(row).argmax())
+        assert model.header["features"][j] in page.words, k
+        assert f"{row[j]:.4g}".replace("-", "\u2212") in page.words
+    assert "<alcohol> & more" in page.words
+
+
+def test_score_in_words_and_numbers_of_libsvm_features(tmp_path, capsys):
+    X, y = datasets.load_diabetes(return_X_y=True)
+    write_libsvm(tmp_path / "d.svm", X, y)
+    arguments = ["--task", "regression", "--radius", 300, "-o", tmp_path / "m"]
+    arguments += ["--test", tmp_path / "d.svm", "--report", tmp_path / "r.html"]
+    code, text, _ = run(capsys, "fit", tmp_path / "d.svm", *arguments)
+    assert code == 0
+    assert re.search(r"on d\.svm \(442 rows\): r2 0\.\d+, mse \d", text)
+    words = Page((tmp_path / "r.html").read_text()).words
+    assert "feature 3" in words  # the file counts from 1: body mass index
+    assert any(word.startswith("mean 152.1") for word in words)
+
+
+def test_bad_files_are_refused_before_the_fit(wine, capsys):
+    fit = ["fit", wine / "train.csv", "-o", wine / "m"]
+    code, _, err = run(capsys, *fit, "--test", wine / "none.csv")
+    assert code == 1
+    assert "none.csv" in err
+    code, _, err = run(capsys, *fit, "--report", wine / "no" / "r.html")
+    assert code == 2
+    assert "must lie in a directory that exists" in err
+    code, _, err = run(capsys, *fit, "--report", wine / "m")
+    assert code == 2
+    assert "--report must be another file than --output" in err
+    assert not (wine / "m").exists()
+    (wine / "bad.csv").write_text("a,kind\n1,red\n")
+    code, _, err = run(capsys, *fit, "--radius", 1, "--test", wine / "bad.csv")
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+    assert (wine / "m").exists()  # the fit is not lost
+
+
+def test_a_fit_that_stopped_early_is_marked(wine, capsys):
+    fit = ["fit", wine / "train.csv", "-o", wine / "m", "--report", wine / "r.html", "--quiet"]
+    run(capsys, *fit, "--tol", "1e-14", "--max-epochs", 1, "--radius", 1, "--algorithm", "FW")
+    text = (wine / "r.html").read_text()
+    assert 'class="warn"' in text
+    assert "0 of 3" in text
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width", [375, 1240])
+def test_page_in_a_browser(width, wine, capsys, tmp_path):
+    """Nothing sticks out of a phone's or a desktop's width, and there is ink in the charts."""
+    from matplotlib.image import imread
+
+    out = ["-o", wine / "m", "--report", wine / "r.html", "--test", wine / "test.csv"]
+    assert run(capsys, "fit", wine / "train.csv", "--radius", 2, *out)[0] == 0
+    frame = tmp_path / "frame.html"
+    page = escape((wine / "r.html").read_text())
+    frame.write_text(
+        f'<body style="margin:0"><iframe id=f style="border:0;width:{width}px;height:1800px" '
+        f'srcdoc="{page}"></iframe><script>f.onload = () => {{ const d = f.contentDocument; '
+        "document.title = d.documentElement.scrollWidth + ' ' + "
+        "Math.min(...[...d.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width)) }"
+        "</script></body>"
+    )
+    options = [
+        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+        "--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=1240,1800", "--hide-scrollbars",
+    ]  # fmt: skip
+    how = {"capture_output": True, "timeout": 100, "check": True, "text": True}
+    dom = subprocess.run([*options, "--dump-dom", frame.as_uri()], **how).stdout
+    wide, chart = re.search(r"<title>(\d+) (\d+)", dom).groups()
+    assert int(wide) == width
+    assert int(chart) >= 300
+    shot = tmp_path / "shot.png"
+    subprocess.run([*options, f"--screenshot={shot}", frame.as_uri()], **how)
+    pixels = imread(shot)[:, :width, :3]
+    assert (pixels.min(axis=2) < 0.5).mean() > 0.005  # ink
+    assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).mean() > 0.001  # colour

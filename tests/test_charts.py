@@ -1,0 +1,70 @@
+"""Charts drawn by hand: where points land, what is left out, and that the text is a drawing."""
+
+import xml.etree.ElementTree as tree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adafw.charts import Axis, Curve, line_chart
+
+SVG = "{http://www.w3.org/2000/svg}"
+finite = st.floats(-1e12, 1e12)
+positive = st.floats(1e-12, 1e12)
+
+
+def points(svg):
+    return [
+        np.array([pair.split(",") for pair in line.get("points").split()], dtype=float)
+        for line in tree.fromstring(svg).iter(f"{SVG}polyline")
+    ]
+
+
+@given(st.lists(finite, min_size=1, max_size=20), st.booleans())
+def test_every_value_has_its_place_and_ticks_are_round(values, log):
+    values = np.abs(values) + 1e-9 if log else np.array(values)
+    axis = Axis.around(np.array(values), 200.0, 10.0, log)
+    places = axis.place(values)
+    assert (places <= 200 + 1e-6).all()
+    assert (places >= 10 - 1e-6).all()
+    assert (np.diff(places[np.argsort(values)]) <= 1e-9).all()  # upwards, as pixels count down
+    ticks = axis.ticks()
+    assert 1 <= len(ticks) <= 9
+    assert (
+        all(axis.low * (1 - 1e-9) - 1e-9 <= t <= axis.high * (1 + 1e-9) for t in ticks) or not log
+    )
+    assert (np.diff(ticks) > 0).all()
+
+
+def test_a_line_goes_through_its_points():
+    x, y = np.array([0.0, 1, 2]), np.array([1.0, 1e-2, 1e-4])
+    (line,) = points(line_chart([Curve(x, y)], "epochs", "gap", log=True))
+    np.testing.assert_allclose(line[1], (line[0] + line[2]) / 2, atol=0.06)  # straight in log
+    (line,) = points(line_chart([Curve(x, y)], "epochs", "gap"))
+    assert line[1, 1] - line[0, 1] > 90 * (line[2, 1] - line[1, 1])
+
+
+def test_what_has_no_place_is_left_out():
+    x, y = np.arange(5.0), np.array([1.0, 0.0, -1.0, np.nan, 0.1])
+    assert [len(line) for line in points(line_chart([Curve(x, y)], "a", "b", log=True))] == [2]
+    assert [len(line) for line in points(line_chart([Curve(x, y)], "a", "b"))] == [4]
+    empty = line_chart([Curve(x, np.full(5, np.nan))], "a", "b")
+    assert "nothing to draw" in "".join(tree.fromstring(empty).itertext())
+    one = tree.fromstring(line_chart([Curve(x[:1], y[:1])], "a", "b", log=True))
+    assert len(list(one.iter(f"{SVG}circle"))) == 1
+
+
+@pytest.mark.parametrize("count", [2, 6, 7])
+def test_names_are_escaped_and_many_are_left_out(count):
+    x = np.arange(3.0)
+    curves = [Curve(x, x + k, f"<{k}> & co", k) for k in range(count)]
+    words = list(tree.fromstring(line_chart(curves, "x < y", "b")).itertext())
+    assert "x < y" in words
+    assert ("<1> & co" in words) == (count <= 6)
+
+
+def test_ticks_of_close_values_differ():
+    y = 123456.0 + np.array([0, 0.001, 0.002])
+    words = [w for w in tree.fromstring(line_chart([Curve(y - 123456, y)], "", "")).itertext() if w]
+    assert len(words) == len(set(words))
