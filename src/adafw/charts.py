@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +83,12 @@ def line_chart(
     log: bool = False,
     width: int = 420,
     height: int = 260,
+    key: Literal["upper right", "lower right"] = "upper right",
 ) -> str:
     """An <svg> element of these curves that grows and shrinks with its page.
 
     Text and axes have the colour of the text around, so that dark pages work. With `log`, y has a
-    logarithmic scale and values <= 0 are left out.
+    logarithmic scale and values <= 0 are left out. `key`: where the names stand.
     """
     kept = [c for c in (_drawable(curve, log) for curve in curves) if c.x.size]
     head = (
@@ -103,7 +105,7 @@ def line_chart(
     y = Axis.around(np.concatenate([c.y for c in kept]), height - _BOTTOM - 6, _TOP, log)
     parts = [head, *_grid(x, y, height - _BOTTOM), *_labels(x_label, y_label, width, height)]
     parts += [_line(curve, x, y) for curve in kept]
-    parts += _key(kept, width)
+    parts += _key(kept, width, _TOP if key == "upper right" else height - _BOTTOM - 90)
     return "".join([*parts, "</svg>"])
 
 
@@ -162,13 +164,13 @@ def _line(curve: Curve, x: Axis, y: Axis) -> str:
     return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>'
 
 
-def _key(curves: Sequence[Curve], width: int) -> list[str]:
-    """Names at the upper right, where curves that fall are not."""
+def _key(curves: Sequence[Curve], width: int, top: float) -> list[str]:
+    """Names at the right, above or below the curves."""
     named = [curve for curve in curves if curve.name]
     if len(named) > MOST_NAMES:
         return []
     return [
-        f'<text x="{width - _RIGHT - 6}" y="{_TOP + 14 + 16 * k}" text-anchor="end" '
+        f'<text x="{width - _RIGHT - 6}" y="{top + 14 + 16 * k:.0f}" text-anchor="end" '
         f'fill="{COLOURS[curve.colour % len(COLOURS)]}">'
         f"{'- - ' if curve.dashed else ''}{escape(curve.name)}</text>"
         for k, curve in enumerate(named)

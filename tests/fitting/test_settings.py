@@ -13,12 +13,22 @@ from adafw.commands import fit as fit_command
 from adafw.commands.options import settings_of
 from adafw.fitting import Settings
 from adafw.names import LOSSES, VECTOR_SETS
-from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor
-from adafw.sklearn.base import OWN
+from adafw.sklearn import (
+    FrankWolfeClassifier,
+    FrankWolfeClassifierCV,
+    FrankWolfeRegressor,
+    FrankWolfeRegressorCV,
+)
+from adafw.sklearn.base import OWN, SEARCH
 
 FIELDS = {f.name: f for f in fields(Settings)}
 #: Options that mean nothing to one of the estimators, and the one that scikit-learn names.
 LEFT_OUT = {FrankWolfeClassifier: {"delta", "seed"}, FrankWolfeRegressor: {"class_weight", "seed"}}
+#: Models that choose the radius themselves, beside those they are made from.
+SEARCHES = {
+    FrankWolfeClassifierCV: FrankWolfeClassifier,
+    FrankWolfeRegressorCV: FrankWolfeRegressor,
+}
 LOSS = {FrankWolfeClassifier: "logistic", FrankWolfeRegressor: "squared"}
 
 
@@ -40,6 +50,19 @@ def test_constructors_agree(estimator):
     settings = model._settings()
     for name in set(given) & set(FIELDS):
         assert getattr(settings, name) == model.get_params()[name]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda e: e.__name__)
+def test_searches_agree_with_the_plain_models(search):
+    given, plain = (
+        {n: p.default for n, p in inspect.signature(estimator).parameters.items()}
+        for estimator in (search, SEARCHES[search])
+    )
+    assert set(given) == set(plain) - {"radius", "warm_start"} | set(SEARCH)
+    assert {n: given[n] for n in set(given) - set(SEARCH)}.items() <= plain.items()
+    for name in given:
+        assert f"    {name} : " in search.__doc__
+    assert max(map(len, search.__doc__.splitlines())) <= 100
 
 
 def test_command_line_agrees():

@@ -3,7 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor
+from adafw.sklearn import (
+    FrankWolfeClassifier,
+    FrankWolfeClassifierCV,
+    FrankWolfeRegressor,
+    FrankWolfeRegressorCV,
+)
 
 pytestmark = [
     # The checks fit noise and constants: a limit may come first, a radius may have no effect.
@@ -22,6 +27,8 @@ pytestmark = [
         FrankWolfeRegressor(),
         FrankWolfeRegressor(loss="huber", constraint="l2"),
         FrankWolfeRegressor(loss="poisson", constraint="linf"),
+        FrankWolfeClassifierCV(radii=4, cv=3),
+        FrankWolfeRegressorCV(radii=4, cv=3),
     ]
 )
 def test_every_check_passes(estimator, check):

@@ -1,5 +1,7 @@
 """Radius paths, and radii translated into penalties."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso, LogisticRegression
@@ -100,3 +102,49 @@ def test_plot(cancer):
     assert len(lines) == np.count_nonzero(np.abs(path.coefs).max(axis=0)) + 1
     np.testing.assert_array_equal(axes[1].get_lines()[0].get_ydata(), path.scores)
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("constraint", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("eps", [0.1, 0.02])
+def test_a_proven_path_is_good_between_its_radii(constraint, eps):
+    """The bound against fits to a small tolerance at random radii."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    model = FrankWolfeRegressor(constraint=constraint)
+    path = radius_path(X, y, eps=eps, estimator=model)
+    assert path.bound == pytest.approx(eps * np.var(y))
+    np.testing.assert_array_equal(path.uppers[:-1], path.radii[1:])
+    assert len(path.radii) <= 2 / eps
+    rng = np.random.default_rng(0)
+    for radius in np.exp(rng.uniform(*np.log([path.radii[0], 2 * path.radii[-1]]), 12)):
+        best = FrankWolfeRegressor(constraint=constraint, radius=radius, tol=1e-7)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            best.fit(X, y)
+        near = path.at(radius)
+        assert near.radius <= radius
+        mean = np.mean((near.predict(X) - y) ** 2)
+        assert mean == pytest.approx(near.value_, rel=1e-9)
+        assert mean <= best.value_ + path.bound
+    # Below the first radius, 0 is good enough.
+    first = FrankWolfeRegressor(constraint=constraint, radius=path.radii[0], tol=1e-7).fit(X, y)
+    assert np.var(y) <= first.value_ + path.bound * (1 + 1e-9)
+
+
+def test_a_proven_path_of_several_classes_and_a_range():
+    X, y = datasets.load_iris(return_X_y=True)
+    path = radius_path(X, y, eps=0.05, radii=(1.0, 6.0), estimator=FrankWolfeClassifier())
+    assert path.radii[0] == 1.0
+    assert path.uppers[-1] >= 6.0
+    for radius in (1.0, 2.3, 6.0):
+        best = FrankWolfeClassifier(radius=radius, tol=1e-6).fit(X, y)
+        assert path.at(radius).value_.sum() <= best.value_.sum() + path.bound
+    with pytest.raises(ValueError, match="radius must be between 1 and"):
+        path.at(0.5)
+    with pytest.raises(ValueError, match=r"only a path of radius_path\(eps"):
+        radius_path(X, y, radii=[1.0, 2.0]).at(1.5)
+    with pytest.raises(ValueError, match="eps must be"):
+        radius_path(X, y, eps=0.0)
+    with pytest.raises(ValueError, match="eps needs a set that grows with its radius"):
+        radius_path(X, y, eps=0.1, estimator=FrankWolfeClassifier(constraint="simplex"))
+    with pytest.raises(ValueError, match="needs a model for eps=10"):
+        radius_path(X, y, eps=10.0, radii=(0.1, 0.2))

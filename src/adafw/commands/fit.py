@@ -31,6 +31,21 @@ from adafw.commands.options import data_options, echo_json, settings_of, setting
 )
 @settings_options
 @click.option(
+    "--folds", type=click.IntRange(2), default=5, show_default=True, help="Of --radius cv."
+)
+@click.option(
+    "--rule",
+    type=click.Choice(["best", "one_se"]),
+    default="best",
+    show_default=True,
+    help="Of --radius cv: best mean score, or smallest radius within one standard error of it.",
+)
+@click.option(
+    "--radius-path",
+    type=click.Path(dir_okay=False),
+    help="Write objective, gap, features used (and scores, with --radius cv) of 30 radii (csv).",
+)
+@click.option(
     "--checkpoint", type=click.Path(dir_okay=False), help="File to go on from if the fit is killed."
 )
 @click.option(
@@ -64,15 +79,20 @@ def command(as_json: bool, **options: Any) -> None:
     DATA is a LIBSVM file (plain, gz, bz2 or xz), CSV, Parquet, npy (target in the last column) or
     npz (X and y, or a sparse matrix and y). Values of --param: k=10, shape=20,30, groups=@FILE.
     --max-seconds counts from the reading of DATA on, over all classes. Ctrl-C keeps what there is.
+    --radius cv tries 30 radii, from no effect to where the set stops binding, in every fold.
 
     Exit codes: 0 the model is written (a fit that stopped before its tolerance says so on standard
     error); 1 files could not be read or written; 2 wrong usage or bad data; 130 interrupted, and
     the model reached so far is written.
     """
     from adafw.commands.fitting import Files, describe_model, describe_scores, fit_file
+    from adafw.fitting import Settings
 
+    choose = options["radius"] == "cv"
+    if choose:
+        options["radius"] = str(Settings.radius)
     settings = settings_of(options)
-    files = Files(**options)
+    files = Files(**options, choose=choose)
     done = fit_file(settings, files)
     model = done.model
     if as_json:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adafw import __version__
 from adafw.commands.options import clean, refuse_same_file
+from adafw.commands.radius import Search, search_radius, write_path
 from adafw.commands.report import Sample, label_of, render
 from adafw.commands.score import scores_on
 from adafw.describe import digest
@@ -27,6 +28,7 @@ from adafw.fitting import (
     fit_targets,
 )
 from adafw.fitting.live import Live
+from adafw.fitting.radii import Problem, Rule, check_sized
 from adafw.fitting.targets import decide_task
 from adafw.io.atomic import replacing, write_text
 from adafw.io.damage import DAMAGE, is_damage, reason
@@ -47,6 +49,10 @@ class Files:
     n_features: int | None
     dtype: str
     task: str
+    choose: bool
+    folds: int
+    rule: Rule
+    radius_path: str | None
     checkpoint: str | None
     checkpoint_every: float
     resume: bool
@@ -70,11 +76,13 @@ class Files:
                 "--checkpoint": self.checkpoint,
                 "--plot": self.plot,
                 "--report": self.report,
+                "--radius-path": self.radius_path,
             },
         )
         if self.test is not None:  # before a long fit, not after it
             open(self.test, "rb").close()
-        for path in filter(None, (self.output, self.checkpoint, self.plot, self.report)):
+        written = (self.output, self.checkpoint, self.plot, self.report, self.radius_path)
+        for path in filter(None, written):
             if not Path(path).parent.is_dir():
                 raise click.UsageError(f"{path} must lie in a directory that exists.")
 
@@ -116,14 +124,17 @@ def fit_file(settings: Settings, files: Files) -> Done:
     deadline = Deadline(settings.max_seconds)
     # Names that have no meaning are refused before the file is read.
     settings.plan(decide_task(np.empty(0), files.task, settings.loss))
+    if files.choose or files.radius_path is not None:
+        check_sized(settings.constraint)
     table, y = files.read()
     task = decide_task(y, files.task, settings.loss)
-    plan = settings.plan(task)
     classify = task == "classification"
     targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
     weights = targets.weights(settings.class_weight, None, files.dtype)
     design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
     data = _data(design, y)
+    search, plan = _choose(Problem(table.X, y, weights, settings, task, targets.classes), files,
+                           deadline)  # fmt: skip
     checkpoint = Checkpoint(
         files.checkpoint, {"data": data, **plan.identity()}, files.checkpoint_every
     )
@@ -137,6 +148,8 @@ def fit_file(settings: Settings, files: Files) -> Done:
     finally:
         live.close()
     model = _model(fitted, plan, targets, files, table, data)
+    if search is not None:
+        model.header["search"] = clean(search.plain())
     model.save(files.output)
     if files.plot is not None:
         _draw(fitted.fits, files.plot)
@@ -150,6 +163,20 @@ def fit_file(settings: Settings, files: Files) -> Done:
         sample = Sample(design.rows.shape, design.rows.stored, targets)
         write_text(files.report, render(model, fitted, sample, test))
     return Done(model, fitted, test)
+
+
+def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Plan]:
+    """What --radius cv and --radius-path ask for, and the plan with the radius chosen."""
+    search, settings = None, problem.settings
+    if files.choose:
+        # A part of the time is kept for the fit itself.
+        part = Deadline(None if settings.max_seconds is None else 0.7 * deadline.left)
+        search = search_radius(problem, files.folds, files.rule, part)
+        settings = replace(settings, radius=search.radius)
+    if files.radius_path is not None:
+        part = Deadline(None if settings.max_seconds is None else 0.5 * deadline.left)
+        write_path(files.radius_path, problem, search, part)
+    return search, settings.plan(problem.task)
 
 
 def default_output(data: str) -> Path:
@@ -204,6 +231,11 @@ def describe_model(model: LinearModelFile, path: str) -> str:
         f"{path}: {settings['task']}, {settings['loss']} loss, {settings['constraint']}{size}, "
         f"fitted to {data['file']} ({shape} {data['X']['name']})",
     ]
+    if "search" in model.header:
+        search = model.header["search"]
+        best = search["mean_scores"][search["radii"].index(settings["radius"])]
+        lines.append(f"  radius       chosen by {search['folds']} folds (rule {search['rule']}): "
+                     f"mean score {_number(best, 4)}")  # fmt: skip
     if model.classes is not None:
         lines.append(f"  classes      {', '.join(label_of(c) for c in model.classes[:10])}"
                      + (", ..." if len(model.classes) > 10 else ""))  # fmt: skip

@@ -44,6 +44,14 @@ _FORMS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {"multiple": True, "metavar": "KEY=VALUE", "default": (), "type": str},
     ),
     "learning_rate": (("--learning-rate",), {"type": str}),
+    "radius": (
+        ("--radius",),
+        {
+            "type": str,
+            "help": "Size of the set (tau), for those that have "
+            "one; cv chooses it by cross-validation.",
+        },
+    ),
     "class_weight": (("--class-weight",), {"type": click.Choice(["balanced"])}),
     "seed": (("--seed",), {"type": click.IntRange(0)}),
 }
@@ -72,6 +80,12 @@ def settings_of(options: dict[str, Any]) -> Settings:
     given = {option.name: options.pop(option.name) for option in fields(Settings)}
     given["constraint_params"] = parameters(given["constraint_params"]) or None
     given["learning_rate"] = as_number(given["learning_rate"])
+    try:
+        given["radius"] = float(given["radius"])
+    except ValueError:
+        raise click.UsageError(
+            f"--radius must be a number > 0 or cv, got {given['radius']!r}."
+        ) from None
     if given["max_seconds"] is None:
         given["max_seconds"] = limit
     return Settings(**given)

@@ -84,6 +84,7 @@ def render(
         _certificate(model),
         "<h2>Convergence</h2>",
         _convergence(model, fitted),
+        *_search(model),
         "<h2>Largest coefficients</h2>",
         _coefficients(model),
         "<h2>Settings</h2>",
@@ -157,6 +158,33 @@ def _convergence(model: LinearModelFile, fitted: Fitted) -> str:
         line_chart(values, "passes over the data", "objective"),
     )
     return f'<div class="panels">{"".join(f"<figure>{chart}</figure>" for chart in charts)}</div>'
+
+
+def _search(model: LinearModelFile) -> list[str]:
+    """Scores of the folds against the radius, where it was chosen."""
+    search = model.header.get("search")
+    if search is None:
+        return []
+    radii = np.log10(np.array(search["radii"]))
+    # null stands for radii that the time did not allow
+    means, errors = (np.array(search[k], dtype=float) for k in ("mean_scores", "standard_errors"))
+    chart = line_chart(
+        [
+            Curve(radii, means, "mean score", 0),
+            Curve(radii, means - errors, "less and plus its standard error", 1, dashed=True),
+            Curve(radii, means + errors, "", 1, dashed=True),
+        ],
+        "log10 of the radius",
+        "held-out score",
+        key="lower right",
+    )
+    rule = {"best": "the best mean", "one_se": "the smallest within one standard error of the best"}
+    text = (
+        f"Radius {model.header['settings']['radius']:.4g} has {rule[search['rule']]} of "
+        f"{len(radii)} radii over {search['folds']} folds."
+    )
+    return ["<h2>Choice of the radius</h2>", f"<p>{text}</p>",
+            f'<div class="panels"><figure>{chart}</figure></div>']  # fmt: skip
 
 
 def _coefficients(model: LinearModelFile) -> str:

@@ -34,6 +34,10 @@ class Deadline:
         """Seconds to go, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
+    def cut(self) -> None:
+        """Ends it now."""
+        self._end = -math.inf
+
 
 @dataclass(frozen=True)
 class Fitted:

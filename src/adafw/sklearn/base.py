@@ -18,6 +18,7 @@ from adafw.fitting import (
     Deadline,
     Design,
     Fit,
+    Fitted,
     LinearPredictor,
     Notice,
     Plan,
@@ -26,6 +27,7 @@ from adafw.fitting import (
     fit_targets,
 )
 from adafw.fitting.live import Live
+from adafw.fitting.radii import Problem
 from adafw.fitting.settings import help_of
 from adafw.losses import Loss
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
@@ -36,6 +38,16 @@ OWN = {
     "warm_start": "start from the coefficients of the last fit",
     "random_state": "seed of the batches",
     "verbose": "above 0, show a live line on standard error",
+}
+#: Parameters that only models with a search for the radius have.
+SEARCH = {
+    "radii": "how many radii to try, from no effect to where the set stops binding, both found; or "
+    "the radii themselves",
+    "cv": "folds, as scikit-learn takes them: None for 5, a number, a splitter or pairs of rows",
+    "scoring": "None for accuracy or R^2, a name or a function of scikit-learn; sample weights are "
+    "handed on to all but functions",
+    "rule": '"best", the radius of the best mean score, or "one_se", the smallest one within one '
+    "standard error of it",
 }
 #: Columns of a docstring.
 _WIDTH = 100
@@ -77,10 +89,10 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
         return validate_data(self, X, y, reset=reset, **options)
 
-    def _fit_targets(
-        self, design: Design, targets: Targets, plan: Plan, deadline: Deadline
-    ) -> None:
+    def _fit_problem(self, problem: Problem, deadline: Deadline) -> None:
         """One linear fit for each target, and the attributes that tell of them."""
+        design, targets = problem.part()
+        plan = problem.settings.plan(problem.task)
         previous = getattr(self, "coef_", None) if self.warm_start else None
         starts: list[Any] = [None] * len(targets)
         if previous is not None and np.shape(previous)[-1] == design.rows.shape[1]:
@@ -95,11 +107,19 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             live.close()
         if fitted.interrupted:  # searches and pipelines must stop, too
             raise KeyboardInterrupt
-        self.loss_ = plan.loss
-        self._report(fitted.fits)
-        self._set_coefficients(fitted.predictor.coef, fitted.predictor.intercept)
+        self._keep_fitted(fitted)
         for notice in fitted.notices:
             _warn(notice)
+
+    def _keep_fitted(self, fitted: Fitted) -> None:
+        """The attributes that tell of fits."""
+        self.loss_ = fitted.predictor.loss
+        self._report(fitted.fits)
+        self._set_coefficients(fitted.predictor.coef, fitted.predictor.intercept)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        """Everything checked, as the core takes it; sets classes_, n_features_in_ and names."""
+        raise NotImplementedError
 
     def _report(self, fits: tuple[Fit, ...]) -> None:
         def each(name: str) -> Any:
@@ -190,6 +210,7 @@ def documented(task: Any) -> Any:
 
     texts = {
         **OWN,
+        **SEARCH,
         "loss": f"{listed(losses_for(task))}; or one of `adafw.losses`",
         "constraint": f"the set of the coefficients: {listed(VECTOR_SETS)}; or a set of `adafw`",
         "class_weight": 'None, "balanced" (by rarity) or {class: weight}',

@@ -10,10 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from adafw.fitting import Deadline, Design, Targets
+from adafw.fitting.radii import Problem
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
 
 
-def _has_probabilities(model: "FrankWolfeClassifier") -> bool:
+def _has_probabilities(model: "LinearClassifier") -> bool:
     if not declared(model.loss).has_probabilities:
         raise AttributeError(
             f"probabilities are known for loss='logistic' only, got loss={model.loss!r}."
@@ -21,8 +22,47 @@ def _has_probabilities(model: "FrankWolfeClassifier") -> bool:
     return True
 
 
+class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
+    """Labels and probabilities from coefficients, however these were found."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """<a, x> + b: (n_samples,) for two classes, else one column a class."""
+        return self._predictor.decision(self._features(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of the largest score."""
+        return self._predictor.predict(self._features(X))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Probabilities of the classes; for more than two, normalised one against the rest."""
+        return self._predictor.predict_proba(self._features(X))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
+        self.coef_, self.intercept_ = coef, intercept.astype(coef.dtype)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        settings = self._settings()
+        settings.plan("classification")
+        X, y = self._validated(X, y)
+        check_classification_targets(y)
+        targets = Targets.of_classes(y)
+        weight = targets.weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
+        self.classes_ = np.asarray(targets.classes)
+        return Problem(X, y, weight, settings, "classification", self.classes_)
+
+
 @documented("classification")
-class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
+class FrankWolfeClassifier(LinearClassifier):
     """A linear classifier whose coefficients lie in a set, with a certificate of optimality.
 
     min over x in C and all b of the mean loss of <a_i, x> + b. The intercept b lies outside the
@@ -47,9 +87,6 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
     loss_, classes_, n_features_in_, feature_names_in_ : the loss, and as in scikit-learn.
     """
 
-    class_weight: Any
-    classes_: NDArray[Any]
-
     def __init__(
         self,
         loss: Any = "logistic",
@@ -73,17 +110,12 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeClassifier":
         """Fits to rows X (array or sparse) with labels y."""
-        plan = self._settings().plan("classification")
         deadline = Deadline(self.max_seconds)
-        X, y = self._validated(X, y)
-        check_classification_targets(y)
-        targets = Targets.of_classes(y)
-        weight = targets.weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
-        classes = np.asarray(targets.classes)
-        if self.warm_start and not np.array_equal(getattr(self, "classes_", classes), classes):
+        before = getattr(self, "classes_", None)
+        problem = self._problem(X, y, sample_weight)
+        if self.warm_start and before is not None and not np.array_equal(before, self.classes_):
             del self.coef_  # rows of it belong to other classes
-        self.classes_ = classes
-        self._fit_targets(Design(X, weight, finite=True), targets, plan, deadline)
+        self._fit_problem(problem, deadline)
         return self
 
     def partial_fit(
@@ -113,25 +145,3 @@ class FrankWolfeClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[mis
         weight = targets.class_weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
         self._partial_fit_targets(Design(X, weight, finite=True), targets, plan)
         return self
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """<a, x> + b: (n_samples,) for two classes, else one column a class."""
-        return self._predictor.decision(self._features(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The label of the largest score."""
-        return self._predictor.predict(self._features(X))
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probabilities of the classes; for more than two, normalised one against the rest."""
-        return self._predictor.predict_proba(self._features(X))
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        self.coef_, self.intercept_ = coef, intercept.astype(coef.dtype)

@@ -1,5 +1,6 @@
 """Pictures of fits with matplotlib, in the manner of scikit-learn's displays."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,35 @@ class RadiusPathDisplay:
         return cls(
             radii=path.radii, coefs=path.coefs, scores=path.scores, chosen=float(path.best.radius),
             score_name="held-out score" if path.held_out else "training score",
+        ).plot(ax, **kwargs)  # fmt: skip
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **kwargs: Any
+    ) -> "RadiusPathDisplay":
+        """Draws the search of a `FrankWolfeClassifierCV` or `FrankWolfeRegressorCV`.
+
+        Scores and their standard errors are those of the search; the coefficients those of models
+        fitted to X and y (without weights) at every radius, begun where the last one ended.
+        """
+        from adafw.sklearn.path import radius_path
+        from adafw.sklearn.search import RadiusSearch
+
+        if not isinstance(estimator, RadiusSearch):
+            raise TypeError(
+                "estimator must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV, got "
+                f"{type(estimator).__name__}; draw others by from_path(radius_path(X, y))."
+            )
+        check_is_fitted(estimator)
+        plain, folds = estimator.without_search(), estimator.scores_.shape[1]
+        with warnings.catch_warnings():  # the search has warned already
+            warnings.simplefilter("ignore")
+            path = radius_path(X, y, radii=estimator.radii_, estimator=plain)
+        found = estimator.scores_
+        errors = found.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else None
+        return cls(
+            radii=path.radii, coefs=path.coefs, scores=found.mean(axis=1), errors=errors,
+            chosen=estimator.radius_, score_name=f"score of {folds} folds",
         ).plot(ax, **kwargs)  # fmt: skip
 
 

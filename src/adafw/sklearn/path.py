@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from adafw import checks
-from adafw.fitting import Design, Targets
+from adafw.fitting import Deadline, Design, Targets
+from adafw.fitting.radii import approximate, check_sized
 from adafw.fitting.targets import looks_like_classes
 from adafw.sklearn.base import declared
 from adafw.sklearn.classifiers import FrankWolfeClassifier
@@ -27,7 +28,8 @@ class RadiusPath:
 
     `coefs` (radii, n_features), or (radii, classes, n_features) for more than two classes;
     `intercepts`, `values`, `gaps`, `nonzeros` and `scores` (of held-out data, else of the
-    training data) one entry a radius; `models` the fitted models themselves.
+    training data) one entry a radius; `models` the fitted models themselves. With `eps`, `uppers`
+    are the radii up to which each model stays within `bound` of the best one; else None.
     """
 
     radii: NDArray[Any]
@@ -39,6 +41,18 @@ class RadiusPath:
     scores: NDArray[Any] = field(repr=False)
     models: tuple[Any, ...] = field(repr=False)
     held_out: bool = False
+    uppers: NDArray[Any] | None = field(default=None, repr=False)
+    bound: float = math.nan
+
+    def at(self, radius: float) -> Any:
+        """The model that is proven to be within `bound` of the best one of this radius."""
+        if self.uppers is None:
+            raise ValueError("only a path of radius_path(eps=...) knows models between its radii.")
+        k = int(np.searchsorted(self.radii, radius, side="right")) - 1
+        if k < 0 or not radius <= self.uppers[k]:
+            low, high = self.radii[0], self.uppers[-1]
+            raise ValueError(f"radius must be between {low:g} and {high:g}, got {radius:g}.")
+        return self.models[k]
 
     @property
     def best(self) -> Any:
@@ -55,7 +69,8 @@ def radius_path(
     X: Any,
     y: Any,
     *,
-    radii: Sequence[float] | None = None,
+    radii: Sequence[float] | NDArray[Any] | None = None,
+    eps: float | None = None,
     estimator: Any = None,
     sample_weight: Any = None,
     X_test: Any = None,
@@ -66,41 +81,83 @@ def radius_path(
     Parameters
     ----------
     radii : sizes of the set; None means 10 of them, from 0.1 to 100.
+    eps : fits only as many models as cover all radii: each, at every radius up to that of the
+        next, is proven to be within `bound`, eps times the objective without features, of the best
+        one. `radii` then are the two ends of the range; None means from where 0 is no longer good
+        enough to where ten times the radius would not matter.
     estimator : a `FrankWolfeClassifier` or `FrankWolfeRegressor` with a named constraint, whose
         settings are taken over; None takes a
         classifier if y is text, of two kinds, or whole numbers of at most 20 kinds.
     X_test, y_test : data to score on; None scores on X and y.
     """
+    if eps is not None:
+        return _proven_path(X, y, eps, radii, estimator, sample_weight, X_test, y_test)
     sizes = np.sort(np.asarray(np.geomspace(0.1, 100, 10) if radii is None else radii, dtype=float))
     if sizes.ndim != 1 or not sizes.size or not (np.isfinite(sizes).all() and sizes[0] > 0):
         raise ValueError("radii must be numbers > 0, at least one.")
-    if estimator is None:
-        estimator = FrankWolfeClassifier() if looks_like_classes(y) else FrankWolfeRegressor()
-    if not isinstance(estimator.constraint, str):
-        raise ValueError(
-            f"constraint must be the name of a set, whose radius can change, got "
-            f"{estimator.constraint!r}."
-        )
+    estimator = _estimator(estimator, y)
     test = (X, y) if X_test is None else (X_test, y_test)
     models: list[Any] = []
     model = clone(estimator).set_params(warm_start=True)
     for radius in sizes:
         model.set_params(radius=float(radius)).fit(X, y, sample_weight=sample_weight)
         models.append(_copy(model))
+    return _path(models, test, X_test is not None)
+
+
+def _path(models: list[Any], test: tuple[Any, Any], held_out: bool, **more: Any) -> RadiusPath:
     coefs = np.array([m.coef_ for m in models])
-    if is_classifier(model) and len(model.classes_) == 2:
+    if is_classifier(models[0]) and len(models[0].classes_) == 2:
         coefs = coefs[:, 0]
     return RadiusPath(
-        radii=sizes,
+        radii=np.array([m.radius for m in models]),
         coefs=coefs,
         intercepts=np.array([m.intercept_ for m in models]),
         values=np.array([m.value_ for m in models]),
         gaps=np.array([m.gap_ for m in models]),
-        nonzeros=np.array([_nonzeros(m.coef_, r) for m, r in zip(models, sizes, strict=True)]),
+        nonzeros=np.array([_nonzeros(m.coef_, m.radius) for m in models]),
         scores=np.array([m.score(*test) for m in models]),
         models=tuple(models),
-        held_out=X_test is not None,
+        held_out=held_out,
+        **more,
     )
+
+
+def _estimator(estimator: Any, y: Any) -> Any:
+    """What was given, if its radius can change, or what fits the targets."""
+    if estimator is None:
+        return FrankWolfeClassifier() if looks_like_classes(y) else FrankWolfeRegressor()
+    check_sized(estimator.constraint)
+    return estimator
+
+
+def _proven_path(
+    X: Any, y: Any, eps: float, radii: Any, estimator: Any, weight: Any, X_test: Any, y_test: Any
+) -> RadiusPath:
+    checks.real(eps, "eps", 0, above=True)
+    low, high = (0.0, math.inf) if radii is None else (float(min(radii)), float(max(radii)))
+    model = clone(_estimator(estimator, y))
+    problem = model._problem(X, y, weight)
+    knots, bound = approximate(problem, eps, low, high, Deadline(model.max_seconds))
+    if not knots:
+        raise ValueError(
+            f"no radius from {low:g} to {high:g} needs a model for eps={eps:g}: coefficients of 0 "
+            "are good enough, or a limit came first; lower eps, or raise the limits."
+        )
+    if knots[-1].upper < min(high, 10 * knots[-1].radius):
+        warnings.warn(
+            f"the path ends at radius {knots[-1].upper:g}: a limit came before the tolerance; "
+            "raise max_epochs, max_seconds or eps.", ConvergenceWarning, stacklevel=3,
+        )  # fmt: skip
+    models = []
+    for knot in knots:
+        one = _copy(model).set_params(radius=knot.radius)
+        one._keep_fitted(knot.fitted)
+        models.append(one)
+    return _path(
+        models, (X, y) if X_test is None else (X_test, y_test), X_test is not None,
+        uppers=np.array([knot.upper for knot in knots]), bound=bound,
+    )  # fmt: skip
 
 
 def matching_penalty(

@@ -7,11 +7,36 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from adafw.fitting import Deadline, Design, Targets
+from adafw.fitting.radii import Problem
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
 
 
+class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
+    """Means from coefficients, however these were found."""
+
+    delta: float
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The mean of the target at <a, x> + b: its exponential for loss="poisson", else itself."""
+        return self._predictor.predict(self._features(X))
+
+    def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
+        self.coef_, self.intercept_ = coef[0], coef.dtype.type(intercept[0])
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        settings = self._settings()
+        settings.plan("regression")
+        X, y = self._validated(X, y, y_numeric=True)
+        return Problem(X, y, weights_of(sample_weight, X), settings, "regression")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = declared(self.loss).least_target >= 0
+        return tags
+
+
 @documented("regression")
-class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
+class FrankWolfeRegressor(LinearRegressor):
     """A linear regression whose coefficients lie in a set, with a certificate of optimality.
 
     min over x in C and all b of the mean loss of <a_i, x> + b. The intercept b lies outside the
@@ -27,8 +52,6 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
     gap_, value_, lower_bound_, violation_, n_iter_, status_, trace_, algorithm_, learning_rate_,
     loss_, n_features_in_, feature_names_in_ : as in `FrankWolfeClassifier`.
     """
-
-    delta: float
 
     def __init__(
         self,
@@ -53,11 +76,8 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
         """Fits to rows X (array or sparse) with targets y."""
-        plan = self._settings().plan("regression")
         deadline = Deadline(self.max_seconds)
-        X, y = self._validated(X, y, y_numeric=True)
-        design = Design(X, weights_of(sample_weight, X), finite=True)
-        self._fit_targets(design, Targets.of_numbers(y, X.dtype), plan, deadline)
+        self._fit_problem(self._problem(X, y, sample_weight), deadline)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
@@ -67,15 +87,3 @@ class FrankWolfeRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         design = Design(X, weights_of(sample_weight, X), finite=True)
         self._partial_fit_targets(design, Targets.of_numbers(y, X.dtype), plan)
         return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The mean of the target at <a, x> + b: its exponential for loss="poisson", else itself."""
-        return self._predictor.predict(self._features(X))
-
-    def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        self.coef_, self.intercept_ = coef[0], coef.dtype.type(intercept[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = declared(self.loss).least_target >= 0
-        return tags
