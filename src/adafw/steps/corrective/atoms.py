@@ -60,7 +60,9 @@ class AtomCorrector:
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
         if slack <= 1e-9 * shape.radius:
             slack = 0.0
-        fresh, price = _steepest(shape, x, g, support, bound=slack == 0.0)
+        # A step that was cut short leaves some slack, though the set binds.
+        bound = slack == 0.0 or (bool(state.get("bound")) and slack < 0.1 * shape.radius)
+        fresh, price = _steepest(shape, x, g, support, bound)
         chosen = np.sort(np.concatenate([support, fresh]))
         if not fresh.size and np.isin(support, state.get("chosen", support)).all():
             chosen = state.get("chosen", chosen)  # its Gram matrix is at hand
@@ -76,8 +78,8 @@ class AtomCorrector:
                 few = fresh.size > 0
                 newton_steps(point, gram, at, gap, 2 if few else 6, 3e-2 if few else 3e-3)
                 return _placed(x, chosen, at.signs * at.u, shape), gram.save()
-        w = descent(f.rows, point, chosen, w, g[chosen], shape, slack == 0.0, price, t)
-        return _placed(x, chosen, w, shape), {}
+        w, bound = descent(f.rows, point, chosen, w, g[chosen], shape, bound, price, t)
+        return _placed(x, chosen, w, shape), {"bound": int(bound)}
 
 
 def _shape(constraint: Constraint) -> _Shape | None:

@@ -8,12 +8,17 @@ from numpy.typing import NDArray
 from adafw.rows import Rows
 from adafw.steps.corrective.point import Point, Vector
 
+#: A step that has to be cut below this had a model without the curvature it met: up to so many
+#: models know it.
+SHORT, MODELS = 0.1, 3
 #: Epochs of a descent where the set binds, and before it does.
 EPOCHS, FIRST_EPOCHS = 10, 3
 #: The violation that ends a descent, as a share of the one that it began with.
 ENOUGH = 0.1
 #: Conjugate gradient steps at most, and the residual that ends them.
 CG_STEPS, CG_RESIDUAL = 60, 0.05
+#: Share of the face that may change its sign, which ends them too.
+TURNED = 0.01
 #: Share of the face that may change in a descent for conjugate gradients to be worth their cost.
 SETTLED = 0.05
 
@@ -21,8 +26,24 @@ SETTLED = 0.05
 def descent(
     rows: Rows, point: Point, chosen: NDArray[np.int64], x: Vector, g: Vector, shape: Any,
     bound: bool, price: float, seed: int,
-) -> Vector:  # fmt: skip
-    """New weights on the chosen coordinates: a point of the set with a lower value."""
+) -> tuple[Vector, bool]:  # fmt: skip
+    """(weights on the chosen coordinates with a lower value, whether the set binds)."""
+    for model in range(MODELS):
+        w, bound, dz, promised, toll = _minimiser(
+            rows, point, chosen, x, g, shape, bound, price, seed + model
+        )
+        t = point.step_size(dz, min(promised, 0.0), toll)
+        if t >= SHORT or model == MODELS - 1:
+            break
+        point.bends = point.raised_bends(dz)
+    return w if t == 1.0 else x + t * (w - x), bound
+
+
+def _minimiser(
+    rows: Rows, point: Point, chosen: NDArray[np.int64], x: Vector, g: Vector, shape: Any,
+    bound: bool, price: float, seed: int,
+) -> tuple[Vector, bool, Vector, float, float]:  # fmt: skip
+    """(w, whether the set binds, A (w - x) + shift of b, the slope of that way, its price)."""
     from adafw.kernels import descent as kernels
 
     columns, numbers = rows.column_arrays(), chosen.view(np.uint64)
@@ -56,16 +77,14 @@ def descent(
         if left > ENOUGH / 2 * start and changed <= max(2, SETTLED * face.size):
             _polish(rows, point, chosen, face, g, w, x, diagonal, mixed, total)
     norm = float(np.abs(w).sum())
-    if norm > shape.radius or (bound and norm > 0.5 * shape.radius):
+    if norm > shape.radius or (bound and norm > 0.9 * shape.radius):
         w *= shape.radius / norm
     d = w - x
     dz = np.zeros(point.z.size)
     kernels.add_columns(columns, numbers, d, dz)
     dz += point.shift(float(mixed @ d), total)
     toll = 0.0 if bound else price * (float(np.abs(w).sum()) - float(np.abs(x).sum()))
-    promised = float(g @ d) + toll
-    t = point.step_size(dz, min(promised, 0.0), toll)
-    return w if t == 1.0 else x + t * d
+    return w, bound, dz, float(g @ d) + toll, toll
 
 
 def _violation(g: Vector, x: Vector, multiplier: float, signed: bool) -> float:
@@ -118,6 +137,9 @@ def _polish(
         if not bend > 0:
             break
         a = rest / bend
+        turned = np.count_nonzero(signs * (w[face] + d + a * p) < 0)
+        if turned > max(2, TURNED * face.size):  # along what is nearly flat, far out of the face
+            break
         d += a * p
         r -= a * image
         y = flat(r)
