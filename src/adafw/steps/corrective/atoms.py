@@ -19,8 +19,8 @@ from adafw.typing import Array
 MOST_ATOMS, MOST_WORK = 500, 1e9
 #: Atoms that join at least, and how many times those that are there at most.
 FIRST, GROWTH = 32, 1.0
-#: The price on new weight, as a share of the largest slope left out.
-PRICE = 0.3
+#: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
+PRICE, FALL = 0.3, 0.25
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,11 @@ class AtomCorrector:
             slack = 0.0
         # A step that was cut short leaves some slack, though the set binds.
         bound = slack == 0.0 or (bool(state.get("bound")) and slack < 0.1 * shape.radius)
-        fresh, price = _steepest(shape, x, g, support, bound)
+        level = float(state.get("level", -1.0))
+        if state.get("norm", -1.0) > 0.99 * norm:
+            level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
+        fresh, price = _steepest(shape, x, g, support, bound, level)
+        note = {"level": price, "norm": norm, "bound": int(bound)}
         chosen = np.sort(np.concatenate([support, fresh]))
         if not fresh.size and np.isin(support, state.get("chosen", support)).all():
             chosen = state.get("chosen", chosen)  # its Gram matrix is at hand
@@ -77,9 +81,9 @@ class AtomCorrector:
                 gram = Gram(working, chosen, state)
                 few = fresh.size > 0
                 newton_steps(point, gram, at, gap, 2 if few else 6, 3e-2 if few else 3e-3)
-                return _placed(x, chosen, at.signs * at.u, shape), gram.save()
+                return _placed(x, chosen, at.signs * at.u, shape), {**note, **gram.save()}
         w, bound = descent(f.rows, point, chosen, w, g[chosen], shape, bound, price, t)
-        return _placed(x, chosen, w, shape), {"bound": int(bound)}
+        return _placed(x, chosen, w, shape), {**note, "bound": int(bound)}
 
 
 def _shape(constraint: Constraint) -> _Shape | None:
@@ -94,27 +98,32 @@ def _shape(constraint: Constraint) -> _Shape | None:
 
 
 def _steepest(
-    shape: _Shape, x: Array, g: Vector, support: NDArray[np.int64], bound: bool
+    shape: _Shape, x: Array, g: Vector, support: NDArray[np.int64], bound: bool, level: float
 ) -> tuple[NDArray[np.int64], float]:
     """(atoms that join, price on weight): the steepest beyond what those in use have on average.
 
-    While the set does not bind, weight has a price below the steepest slope left out: without it,
-    f would be minimised over few atoms with weights far too large.
+    While the set does not bind, weight has a price, which falls to a quarter an iteration at most
+    and stays near the steepest slope left out: without it, f would be minimised over few atoms with
+    weights far too large.
     """
     steep = np.abs(g) if shape.signed else -g
+    if bound:
+        level = 0.0
+    else:
+        level = FALL * (float(steep.max()) if level < 0 else min(level, float(steep.max())))
     multiplier = -float(g[support] @ x[support]) / shape.radius
     if shape.open:
-        multiplier = max(multiplier, 0.0)
+        multiplier = max(multiplier, level)
     steep[support] = -np.inf
     wanted = np.flatnonzero(steep > multiplier)
     most = max(FIRST, int(GROWTH * support.size))
-    if support.size > MOST_ATOMS:
-        most *= 3
+    if support.size > MOST_ATOMS / 2:
+        most *= 4
     if wanted.size <= most:
-        return wanted, 0.0
+        return wanted, level
     kept = largest_entries(steep[wanted], most)
-    others = np.delete(steep[wanted], kept)
-    return wanted[kept], 0.0 if bound else PRICE * float(others.max())
+    others = float(np.delete(steep[wanted], kept).max())
+    return wanted[kept], 0.0 if bound else max(level, PRICE * others)
 
 
 def _placed(x: Array, chosen: NDArray[np.int64], w: Vector, shape: _Shape) -> Array:
