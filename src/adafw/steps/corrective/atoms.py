@@ -10,7 +10,7 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.descent import descent
+from adafw.steps.corrective.descent import SETTLED, Working, descent
 from adafw.steps.corrective.newton import Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
@@ -77,13 +77,17 @@ class AtomCorrector:
             if working.work <= MOST_WORK:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
-                at = Weights(signs, np.abs(w), slack, shape.open, price)
+                atoms = Weights(signs, np.abs(w), slack, shape.open, price)
                 gram = Gram(working, chosen, state)
                 few = fresh.size > 0
-                newton_steps(point, gram, at, gap, 2 if few else 6, 3e-2 if few else 3e-3)
-                return _placed(x, chosen, at.signs * at.u, shape), {**note, **gram.save()}
-        w, bound = descent(f.rows, point, chosen, w, g[chosen], shape, bound, price, t)
-        return _placed(x, chosen, w, shape), {**note, "bound": int(bound)}
+                newton_steps(point, gram, atoms, gap, 2 if few else 6, 3e-2 if few else 3e-3)
+                return _placed(x, chosen, atoms.signs * atoms.u, shape), {**note, **gram.save()}
+        calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
+        at = Working(
+            f.rows, chosen, w, g[chosen], shape.radius, shape.signed, bound, price, calm, t
+        )
+        w, bound, calm = descent(at, point)
+        return _placed(x, chosen, w, shape), {**note, "bound": int(bound), "calm": int(calm)}
 
 
 def _shape(constraint: Constraint) -> _Shape | None:
