@@ -169,7 +169,8 @@ class _Model:
         moved = np.zeros(self.point.z.size)
         self.kernels.add_columns(self.columns, self.numbers, w - at.x, moved)
         moved += self.point.shift(float(self.mixed @ (w - at.x)), self.total)
-        r = -working.combine(self.point.slopes + bends * moved)
+        start = -working.combine(self.point.slopes + bends * moved)
+        r = start.copy()
         y = flat(r)
         p, rest = y, float(r @ y)
         enough = CG_RESIDUAL**2 * rest
@@ -180,11 +181,8 @@ class _Model:
             if not bend > 0:
                 break
             a = rest / bend
-            now, way = signs * (w[face] + d), signs * p
-            turns = np.flatnonzero((now > 0) & (now + a * way < 0))
-            if turns.size > max(2, TURNED * face.size):  # far out of the face: as far as few turn
-                reach = np.sort(-now[turns] / way[turns])[int(max(2, TURNED * face.size))]
-                d += reach * p
+            turned = np.count_nonzero(signs * (w[face] + d + a * p) < 0)
+            if turned > max(2, TURNED * face.size):  # far out of the face
                 break
             d += a * p
             r -= a * image
@@ -194,7 +192,10 @@ class _Model:
                 break
             p = y + (rest / before) * p
         new = w[face] + d
-        w[face] = np.where(np.sign(new) == signs, new, 0.0)
+        d = np.where(np.sign(new) == signs, new, 0.0) - w[face]
+        if not float(d @ (hessian(d) / 2 - start)) < 0:  # what was cut off was worth more
+            return False
+        w[face] += d
         return not rest > enough
 
 
