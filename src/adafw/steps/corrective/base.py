@@ -1,4 +1,4 @@
-"""What a corrector must know: one kind of set, and how f descends over it with second derivatives."""
+"""What a corrector must know: one kind of set, and how f descends over it to second order."""
 
 from typing import Any, Protocol
 
@@ -15,6 +15,9 @@ class Corrector(Protocol):
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Before the clock runs: compiles, and tells f what the state knows of x."""
 
     def init(self, x: Array) -> dict[str, Any]:
         """Its state before t = 0: plain arrays and numbers."""

@@ -59,9 +59,18 @@ def descent(at: Working, point: Point) -> tuple[Vector, bool, bool]:
             break
         point.bends = point.raised_bends(dz)
     new = w if t == 1.0 else at.x + t * (w - at.x)
-    changed = np.count_nonzero((new != 0) != (at.x != 0))
-    calm = t >= SHORT and changed <= max(2, SETTLED * np.count_nonzero(new))
+    changed = int(np.count_nonzero((new != 0) != (at.x != 0)))
+    calm = t >= SHORT and changed <= max(2, SETTLED * int(np.count_nonzero(new)))
     return new, bound, calm and (model.solved or not at.calm)
+
+
+def product(at: Working, w: Vector) -> Vector:
+    """A w, for weights of the chosen coordinates."""
+    from adafw.kernels import descent as kernels
+
+    z = np.zeros(at.rows.shape[0])
+    kernels.add_columns(at.rows.column_arrays(), at.chosen.view(np.uint64), w, z)
+    return z
 
 
 class _Model:

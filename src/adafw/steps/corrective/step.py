@@ -39,6 +39,11 @@ class CorrectiveStep(Step):
     def init(self, x: Array) -> dict[str, Any]:
         return {}
 
+    def prepare(
+        self, f: FiniteSum, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> None:
+        corrector_for(f, constraint).prepare(f, x, state)
+
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: dict[str, Any],
