@@ -46,6 +46,8 @@ class AtomCorrector:
     pairwise steps (`newton`), on more by coordinate descent on its model (`descent`).
     """
 
+    sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
             return False
@@ -106,8 +108,13 @@ class AtomCorrector:
                 note.update(gram.save())
                 return _placed(f, x, chosen, w, working.dot(w), note)
         calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
+        slopes = g[chosen]
+        if not shape.open:
+            # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
+            multiplier = -float(slopes @ w) / shape.radius
+            slopes = slopes - max(0.0, float(np.abs(slopes + multiplier).max()) - multiplier)
         at = Working(
-            point.rows, chosen, w, g[chosen], shape.radius, shape.signed, bound, price, calm, t
+            point.rows, chosen, w, slopes, shape.radius, shape.signed, bound, price, calm, t
         )
         w, bound, calm = descent(at, point)
         w = _inside(w, shape)

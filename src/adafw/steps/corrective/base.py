@@ -13,6 +13,9 @@ class Corrector(Protocol):
     To add one: a file with a class of these members, a line in `step.CORRECTORS`.
     """
 
+    #: Sets that it knows.
+    sets: tuple[type, ...]
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
 

@@ -58,6 +58,11 @@ class CorrectiveStep(Step):
         return 1
 
 
+def corrects_on(constraint: Constraint) -> bool:
+    """Whether a CorrectiveStep knows the set, for linear models whose rows it can restrict."""
+    return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
+
+
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
     """The one that fits, or an error."""
     for corrector in CORRECTORS:
