@@ -6,6 +6,7 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -28,7 +29,7 @@ matplotlib.use("Agg")
 @pytest.fixture(autouse=True)
 def _no_figures_left():
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_a_result_is_drawn(runs):
     assert shown.ax_.get_yscale() == "log"
     assert shown.ax_.get_legend() is None
     assert shown.figure_ is shown.ax_.figure
-    ax = matplotlib.pyplot.figure().add_subplot()
+    ax = pyplot.figure().add_subplot()
     assert shown.plot(ax, x="cpu_seconds", y="value") is shown
     assert shown.ax_ is ax
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("CPU seconds", "objective")
@@ -132,7 +133,7 @@ def test_a_path_marks_its_best_radius():
         np.testing.assert_array_equal(line.get_ydata(), path.coefs[:, k])
     np.testing.assert_array_equal(shown.score_ax_.lines[0].get_ydata(), path.scores)
     assert shown.score_ax_.get_ylabel() == "held-out score"
-    ax = matplotlib.pyplot.figure().add_subplot()
+    ax = pyplot.figure().add_subplot()
     assert RadiusPathDisplay.from_path(path, ax=ax).ax_ is ax
     assert ax.get_xlabel() == "radius"
 

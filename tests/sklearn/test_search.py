@@ -153,6 +153,7 @@ def test_a_fold_without_a_class_is_named(cancer):
 
 def test_display_marks_the_choice(diabetes):
     import matplotlib
+    from matplotlib import pyplot
 
     matplotlib.use("Agg")
     X, y = diabetes
@@ -162,7 +163,7 @@ def test_display_marks_the_choice(diabetes):
     np.testing.assert_allclose(shown.scores, model.scores_.mean(axis=1))
     assert shown.ax_.lines[-1].get_xdata()[0] == model.radius_
     assert shown.coefs.shape == (4, 10)
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
     with pytest.raises(
         TypeError, match="must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV"
     ):

@@ -274,11 +274,12 @@ def approximate(
         return [], bound
     radius, knots = max(low, bound / at.steepness), []
     starts: list[Any] = [None] * len(targets)
+    sharper = 1.0
     while radius <= high and deadline.left > 0:
         # Values fall along the path, so half of the bound is kept by a tolerance relative to the
         # last one; the other half is the way to the next radius.
         largest = max(abs(at.value), abs(at.least) if math.isfinite(at.least) else 0.0, 1e-12)
-        plan = replace(settings, radius=radius, tol=bound / 2 / largest).plan(task)
+        plan = replace(settings, radius=radius, tol=sharper * bound / 2 / largest).plan(task)
         fitted = fit_targets(design, targets, plan, starts=starts, deadline=deadline)
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -292,4 +293,8 @@ def approximate(
         if upper >= 10 * radius and not math.isfinite(high):
             break
         radius, starts = upper, list(fitted.predictor.coef)
+        if all(plan.constraint.violation(1.01 * x) == 0 for x in starts):
+            # The set binds no more. Its gap is at least (r - |x|) * steepness, so that a gap a
+            # hundred times smaller proves x good far beyond r, where the path ends.
+            sharper *= 0.01
     return knots, bound
