@@ -79,7 +79,7 @@ class WithIntercept(SeparableSum):
             if gamma == 0:
                 return z + b
             u = z + gamma * dz
-            return u + self._shift(u)
+            return u + self.shift(u)
 
         return Line(
             value=lambda gamma: self.model.value_at(at(gamma)),
@@ -92,7 +92,7 @@ class WithIntercept(SeparableSum):
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
         z, b = self._predictions(x)
         ends = [z + self.rows.dot(d) for d in tried]
-        moves = [end + self._shift(end) - (z + b) for end in ends]
+        moves = [end + self.shift(end) - (z + b) for end in ends]
         bends = self.model.bends(z + b, moves) / self.n_terms
         full, total = self.rows.gram(bends), float(bends.sum(dtype=np.float64))
         if not total > 0:
@@ -135,7 +135,7 @@ class WithIntercept(SeparableSum):
         # Compared by its entries: a run may move its x in place.
         if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
             z = self.rows.dot(x)
-            self._last = (x.copy(), z, self._shift(z))
+            self._last = (x.copy(), z, self.shift(z))
         return self._last[1], self._last[2]
 
     def _best_constant(self) -> float:
@@ -155,7 +155,7 @@ class WithIntercept(SeparableSum):
             near, far = far, 2 * far
         return self._root(zeros, min(near, far), max(near, far), (near + far) / 2)
 
-    def _shift(self, z: NDArray[Any]) -> float:
+    def shift(self, z: NDArray[Any]) -> float:
         """The b that minimises the mean loss of z + b.
 
         Slopes grow with z, so the sum of slopes is <= 0 where all z + b are at most the best

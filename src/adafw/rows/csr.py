@@ -15,6 +15,9 @@ from adafw.typing import Batch, Plain
 #: Non-zeros from which a full product is worth sharing between the cores.
 _LARGE = 200_000
 
+#: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
+_NARROW = 512
+
 
 class CSRRows(Rows):
     """A canonical CSR matrix (sorted indices, no repeats) of float32 or float64.
@@ -72,6 +75,20 @@ class CSRRows(Rows):
         )
         return np.asarray(sums.sum(axis=0))
 
+    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        from adafw.kernels import rows, threads
+
+        m, n = self.shape
+        weights, d = as_point(weights, m, "weights"), as_point(d, n, "d")
+        dtype = np.result_type(self.dtype, weights.dtype, d.dtype)
+        parts = min(4, self.matrix.nnz // (16 * n))
+        parts = 1 if parts < 2 or self.matrix.nnz < _LARGE else parts
+        move, sums, ranges = np.empty(m, dtype), np.zeros((parts, n), dtype), threads.bounds(m, parts)
+        threads.share(
+            lambda k: rows.curve(self.arrays, *ranges[k], weights, d, move, sums[k]), parts
+        )
+        return np.asarray(sums.sum(axis=0)) if parts > 1 else sums[0], move
+
     @cached_property
     def by_columns(self) -> "CSRRows":
         """A^T, a column of A a row of it: made once, as large as A itself."""
@@ -99,6 +116,12 @@ class CSRRows(Rows):
         return spectral_norm(self.matrix, weights)
 
     def gram(self, weights: Vector) -> Vector:
+        if self.shape[1] <= _NARROW:
+            from adafw.kernels import rows
+
+            total = np.zeros((self.shape[1],) * 2, np.result_type(self.dtype, weights.dtype))
+            rows.gram(self.arrays, as_point(weights, self.shape[0], "weights"), total)
+            return total
         scaled = self.matrix.copy()
         scaled.data = scaled.data * np.repeat(weights, np.diff(scaled.indptr))
         return np.asarray((scaled.T @ self.matrix).toarray())
