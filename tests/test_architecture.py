@@ -20,6 +20,7 @@ LAYERS = [
     {"algorithms"},
     {"solver"},
     {"recorder", "fused"},
+    {"paths"},
     {"progress", "stopping", "tensorboard"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},

@@ -20,6 +20,7 @@ from adafw.algorithms import (
     AdaSVRF,
     Algorithm,
     AMSGrad,
+    Corrective,
 )
 from adafw.constraints import (
     Birkhoff,
@@ -80,6 +81,7 @@ __all__ = [
     "Birkhoff",
     "Box",
     "Constraint",
+    "Corrective",
     "Counted",
     "GroupBall",
     "Hull",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw import checks, fused, solver
+from adafw import checks, paths, solver
 from adafw.algorithms import Algorithm
 from adafw.arrays import floating
 from adafw.constraints.base import Constraint
@@ -18,7 +18,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, Trace, as_record
-from adafw.solver import Diverged, State
+from adafw.solver import Diverged, FastPath, State
 from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
 
@@ -27,8 +27,10 @@ Callback = Callable[[State, Record], bool | None]
 #: The default seed: equal to 0, and told from a 0 that was given, which a state would not allow.
 _SEED: Any = type("Seed", (int,), {})(0)
 
-#: Seconds between two looks at the clock, the keyboard and the display.
+#: Seconds between two looks at the limits on time and at the display.
 _LOOK = 0.1
+#: Iterations of one stretch at most, if no record or limit ends it: they are counted beforehand.
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Result:
 
     `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
     convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from.
+    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations.
     """
 
     x: Array
@@ -50,6 +52,7 @@ class Result:
     trace: Trace
     state: State = field(repr=False)
     title: str = ""
+    path: str = "generic"
 
     def __str__(self) -> str:
         last = self.trace[-1]
@@ -125,7 +128,7 @@ def minimize(
     tolerance = -1.0 if gap_tolerance is None else checks.real(gap_tolerance, "gap_tolerance", 0)
     _check_problem(f, constraint, algorithm)
     limits.check(algorithm)
-    run = fused.find(f, constraint, algorithm, path) or solver.run
+    runner = paths.find(f, constraint, algorithm, path)
     recorder = Recorder(f, constraint, record_every)
     source = None
     if state is None:
@@ -134,17 +137,12 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
-    # Off the clock: a state of the lazy path is settled for another, and kernels are compiled.
-    if run is solver.run:
-        fused.settle(s)
-        fused.warm_up(f, algorithm)
-    else:
-        run(f, constraint, algorithm, s, 0)
+    runner.prepare(f, constraint, algorithm, s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
     with Interrupts() as interrupts:
         loop = _Loop(
-            run, f, constraint, algorithm, limits, recorder, tolerance, callbacks, bar, interrupts
+            runner, f, constraint, algorithm, limits, recorder, tolerance, callbacks, bar, interrupts
         )
         try:
             status = loop.run(s)
@@ -153,14 +151,14 @@ def minimize(
             if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    return _result(s, f, status, limits, tolerance, title)
+    return _result(s, f, status, limits, tolerance, title, runner.name)
 
 
 @dataclass
 class _Loop:
     """Runs from record to record; the state is left at the last iterate."""
 
-    iterations: fused.Run
+    path: FastPath
     f: FiniteSum
     constraint: Constraint
     algorithm: Algorithm
@@ -174,47 +172,50 @@ class _Loop:
     def run(self, s: State) -> str:
         """Iterates until something ends the run, and says what: the status."""
         clock = Clock(s.cpu_seconds, s.wall_seconds)
-        self.finite_x = s.x.copy()  # a copy, as the lazy path moves s.x in place
-        pace = math.inf  # seconds an iteration; not known yet, so the first stretch is one
+        self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
             if self.recorder.due(s) or (status and _unrecorded(s)):
                 status = self._record(s, status) or status
             if status:
                 return status
-            n = self._stretch(s, pace)
-            begun, wall = s.t, clock.wall
             try:
-                with clock:
-                    self._iterate(s, n)
+                self._stretch(s, clock)
             except Diverged as end:
-                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
                 return self._diverged(s, end)
-            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-            pace = (clock.wall - wall) / max(1, s.t - begun) + 1e-9
+            except KeyboardInterrupt:
+                self.interrupts.again()  # raised inside an iteration: the state is torn
+            finally:
+                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
             self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
     def n_terms(self) -> int:
         return self.f.n_terms
 
-    def _stretch(self, s: State, pace: float) -> int:
-        """Iterations until something has to be looked at: a record, a limit, clock and keyboard."""
-        look = min(_LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
-        most = min(self.recorder.iterations_left(s), look / pace)
-        return self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
+    def _stretch(self, s: State, clock: Clock) -> None:
+        """Iterations up to the next record, limit or Ctrl-C."""
+        most = min(self.recorder.iterations_left(s), _LONGEST)
+        n = self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
+        look = time.perf_counter() + min(_LOOK, self._seconds_left(s))
 
-    def _iterate(self, s: State, n: int) -> None:
-        """n iterations, or fewer if they take much longer than the last ones did."""
-        left = min(2 * _LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
-        deadline = time.perf_counter() + left
-        try:
-            self.iterations(
-                self.f, self.constraint, self.algorithm, s, n,
-                lambda: self.interrupts.seen or time.perf_counter() >= deadline,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            self.interrupts.again()  # raised inside an iteration: the state is torn
+        def stop() -> bool:
+            nonlocal look
+            if self.interrupts.seen or time.perf_counter() < look:
+                return self.interrupts.seen
+            clock.pause()
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            left = self._seconds_left(s)
+            look = time.perf_counter() + min(_LOOK, left)
+            clock.start()
+            return left <= 0
+
+        with clock:
+            self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+
+    def _seconds_left(self, s: State) -> float:
+        return min(self.limits.seconds_left(s), self.recorder.seconds_left(s))
 
     def _record(self, s: State, status: str) -> str:
         """Measures and tells the callbacks; returns a status if that ends the run."""
@@ -259,7 +260,7 @@ def _unrecorded(s: State) -> bool:
 
 
 def _result(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str
+    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str, path: str
 ) -> Result:
     trace = Trace(s.records)
     last = trace[-1]
@@ -280,8 +281,9 @@ def _result(
     elif status == "interrupted":
         message = "interrupted: from the keyboard"
     return Result(
-        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title
-    )
+        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
+        path,
+    )  # fmt: skip
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:

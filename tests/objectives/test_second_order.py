@@ -88,14 +88,12 @@ class Bare(losses.Loss):
 def test_what_an_objective_does_not_know_it_says():
     bare = LinearModel(A, COUNTS, Bare())
     user = adafw.UserSum(1, lambda x: 0.0, lambda x, b: 0 * x)
+    newton = adafw.Algorithm(adafw.gradients.Full(), adafw.steps.NewtonStep())
     for f in (bare, user):
         assert not f.has_hessian
         assert f.lower_bound == -np.inf
         with pytest.raises(TypeError, match="needs an objective with a Hessian, of vectors x"):
-            adafw.minimize(
-                f, adafw.L1Ball(1.0), adafw.Algorithm(adafw.gradients.Full(), adafw.steps.NewtonStep()),
-                x0=np.zeros(6),
-            )  # fmt: skip
+            adafw.minimize(f, adafw.L1Ball(1.0), newton, x0=np.zeros(6))
     for ask in (user.hessian, user.hessian_product):
         with pytest.raises(TypeError, match="does not know its second derivatives"):
             ask(np.zeros(6))

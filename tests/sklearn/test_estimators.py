@@ -428,7 +428,7 @@ def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = rng.poisson(np.exp(X @ [0.3, -0.5, 0.2] + 0.7)).astype(float)
-    named, given = (FrankWolfeRegressor(loss, radius=2.0) for loss in ("poisson", losses.Poisson()))
+    named, given = (FrankWolfeRegressor(loss, radius=0.5) for loss in ("poisson", losses.Poisson()))
     for model in (named, given):
         getattr(model, how)(X, y)
         assert model.__sklearn_tags__().target_tags.positive_only
@@ -437,7 +437,7 @@ def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
     assert not FrankWolfeRegressor(losses.Huber()).__sklearn_tags__().target_tags.positive_only
     labels = (y > y.mean()).astype(int)
     named, given = (
-        getattr(FrankWolfeClassifier(loss, radius=2.0), how)(X, labels, *[[0, 1]] * (how != "fit"))
+        getattr(FrankWolfeClassifier(loss, radius=0.5), how)(X, labels, *[[0, 1]] * (how != "fit"))
         for loss in ("logistic", losses.Logistic())
     )
     np.testing.assert_array_equal(given.predict_proba(X), named.predict_proba(X))

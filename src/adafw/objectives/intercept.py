@@ -49,10 +49,10 @@ class WithIntercept(SeparableSum):
 
     def best_intercept(self, x: Array) -> float:
         """b(x)."""
-        return self._predictions(x)[1]
+        return self.predictions(x)[1]
 
     def value(self, x: Array) -> float:
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         return self.model.value_at(z + b)
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
@@ -62,7 +62,7 @@ class WithIntercept(SeparableSum):
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         if batch is not None:
             return self.slopes_at(self.rows.dot(x, batch), batch)
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         return self.model.slopes_at(z + b)
 
     def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
@@ -73,7 +73,7 @@ class WithIntercept(SeparableSum):
 
     def along(self, x: Array, d: Array) -> Line:
         """With A x and A d computed once, a point on the line costs O(m) a Newton step for b."""
-        (z, b), dz = self._predictions(x), self.rows.dot(d)
+        (z, b), dz = self.predictions(x), self.rows.dot(d)
 
         def at(gamma: float) -> NDArray[Any]:
             if gamma == 0:
@@ -90,7 +90,7 @@ class WithIntercept(SeparableSum):
 
     def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         ends = [z + self.rows.dot(d) for d in tried]
         moves = [end + self.shift(end) - (z + b) for end in ends]
         bends = self.model.bends(z + b, moves) / self.n_terms
@@ -102,7 +102,7 @@ class WithIntercept(SeparableSum):
 
     def hessian_product(self, x: Array) -> Callable[[Array], Array]:
         """d -> A^T (h * (A d - <h, A d> / sum h)), h = phi'' / m at b(x), which follows d."""
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         bends = self.model.seconds_at(z + b) / self.n_terms
         total = float(bends.sum(dtype=np.float64))
 
@@ -129,7 +129,7 @@ class WithIntercept(SeparableSum):
     def __repr__(self) -> str:
         return f"WithIntercept({self.model!r})"
 
-    def _predictions(self, x: Array) -> tuple[NDArray[Any], float]:
+    def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
         known = self._last[0]
         # Compared by its entries: a run may move its x in place.
