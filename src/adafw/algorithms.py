@@ -108,98 +108,106 @@ def _adaptive(
     name: str,
     gradient: GradientEstimator,
     learning_rate: Any,
-    inner_steps: int,
+    inner_steps: int | None,
     max_step: ScheduleLike,
     metric: metrics.Metric,
+    inner: str,
 ) -> Algorithm:
-    step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+    step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric, inner=inner)
     return Algorithm(gradient, step, name)
 
 
 def AdaFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Template 3 with exact gradients and AdaGrad's metric."""
     return _adaptive(
-        "AdaFW", gradients.Full(), learning_rate, inner_steps, max_step, metrics.AdaGrad(offset)
+        "AdaFW", gradients.Full(), learning_rate, inner_steps, max_step, metrics.AdaGrad(offset), inner
     )
 
 
 def AdaSFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 4: SFW's minibatches, b_t = ceil(t^2 / sqrt(m)) up to m, and AdaGrad's metric."""
     gradient = gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
     metric = metrics.AdaGrad(offset)
-    return _adaptive("AdaSFW", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdaSFW", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 def AdaSVRF(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 5: SVRF's estimate, b_t = t up to m // 10, and AdaGrad's metric."""
     gradient, metric = gradients.SVRF(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaSVRF", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdaSVRF", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 def AdaSPIDERFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Template 3 with SPIDER's estimate, b_t doubling up to m, and AdaGrad's metric."""
     gradient, metric = gradients.SPIDER(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaSPIDERFW", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdaSPIDERFW", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 def AdaORGFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Template 3 with ORGFW's estimate, b_t = m // 100, and AdaGrad's metric."""
     gradient, metric = gradients.ORGFW(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaORGFW", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdaORGFW", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 def AdaCSFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 6: CSFW's estimate, b = m // 100, and AdaGrad's metric."""
     gradient, metric = gradients.CSFW(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaCSFW", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdaCSFW", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 def AdamSFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
     gradient, metric = gradients.Minibatch(batch_size), metrics.AMSGrad(betas, offset)
-    return _adaptive("AdamSFW", gradient, learning_rate, inner_steps, max_step, metric)
+    return _adaptive("AdamSFW", gradient, learning_rate, inner_steps, max_step, metric, inner)
 
 
 # Adaptive gradients with projection -------------------------------------------------------------

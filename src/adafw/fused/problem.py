@@ -57,7 +57,7 @@ def _is_compiled(algorithm: Algorithm) -> bool:
         return type(step.step_size) is Schedule
     if type(step) is ProjectedStep and type(algorithm.gradient) is not gradients.CSFW:
         return False
-    if type(step) is AdaptiveStep and step.inner_gap is not None:
+    if type(step) is AdaptiveStep and (step.inner_gap is not None or step.corrective):
         return False
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]
 

@@ -130,3 +130,15 @@ def gram(rows: Any, weights: Any, out: Any) -> None:
     for j in range(len(out)):
         for k in range(j):
             out[k, j] = out[j, k]
+
+
+@jit
+def moments(rows: Any, weights: Any, sums: Any, squares: Any) -> None:
+    """sums += sum_i weights_i a_i and squares += sum_i weights_i a_i^2 for all rows, CSR."""
+    values, columns, starts = rows
+    for i in range(np.uint64(0), np.uint64(weights.size)):
+        weight = weights[i]
+        for j in range(starts[i], starts[i + ONE]):
+            value = np.float64(values[j])
+            sums[columns[j]] += weight * value
+            squares[columns[j]] += weight * value * value

@@ -128,10 +128,11 @@ class CSRRows(Rows):
         return np.asarray((scaled.T @ self.matrix).toarray())
 
     def variances(self, weights: Vector) -> Vector:
-        A, n = self.matrix, self.shape[1]
-        each = np.repeat(mean_weights(weights, self.shape[0]), np.diff(A.indptr))
-        sums = np.bincount(A.indices, each * A.data, n)
-        squares = np.bincount(A.indices, each * A.data.astype(np.float64) ** 2, n)
+        from adafw.kernels import rows
+
+        n, w = self.shape[1], mean_weights(weights, self.shape[0])
+        sums, squares = np.zeros(n), np.zeros(n)
+        rows.moments(self.arrays, read_only(w), sums, squares)
         return np.maximum(squares - sums**2, 0.0)
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:

@@ -8,13 +8,13 @@ import numpy as np
 from adafw.constraints.balls import LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
+from adafw.constraints.counted import uncounted
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
-from adafw.steps.corrective.damped import at, descend, forcing
+from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
 from adafw.typing import Array
 
-_STEPS, _ENOUGH = 4, 0.03  # Newton steps of one iteration; fewer if the gap falls by this factor
 _SWEEPS = 8  # of coordinate steps before a look at the face
 _FACES = 6  # faces a model is minimised on, at most
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
@@ -29,7 +29,7 @@ class BoxCorrector:
     """
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return f.has_hessian and isinstance(constraint, LInfBall | Box)
+        return f.has_hessian and isinstance(uncounted(constraint), LInfBall | Box)
 
     def init(self, x: Array) -> dict[str, Any]:
         return {"word": 1}
@@ -45,7 +45,7 @@ class BoxCorrector:
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
         first = gap = _gap(g, x, lower, upper)
-        for _ in range(_STEPS):
+        for _ in range(STEPS):
             model = _Model(here.x, g, lower, upper, gap, forcing(gap, state))
             there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
             if there is here:
@@ -53,7 +53,7 @@ class BoxCorrector:
             here = there
             g = seen.gradient(here.z)
             gap = _gap(g, here.x, lower, upper)
-            if not gap > _ENOUGH * first:
+            if not gap > ENOUGH * first:
                 break
         return np.clip(here.x, lower, upper), state
 
@@ -70,13 +70,14 @@ class _Model:
     def minimise(self, state: dict[str, Any], h: Hessian) -> tuple[Array, Vector | None]:
         """x + d for a d whose gap on the model is as wanted, or the last one tried; and A d."""
         d, slopes = np.zeros_like(self.x), self.g
+        columns = None if h.columns is None else h.columns()
         if h.matrix is not None:
             self._sweep_matrix(h.matrix, d, state)
             return self._inside(d), None
         move: Vector | None = None
         for _ in range(_FACES):
-            if h.columns is not None:
-                self._sweep_columns(h.columns, d, state)
+            if columns is not None:
+                self._sweep_columns(columns, d, state)
                 image, move = h.product(d)
                 slopes = self.g + image
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
@@ -84,7 +85,7 @@ class _Model:
             d, slopes, step = self._face(h, d, slopes)
             if step is not None:
                 move = step if move is None else move + step
-            elif h.columns is None:
+            elif columns is None:
                 break
         return self._inside(d), move
 
@@ -139,7 +140,7 @@ class _Model:
 
         found = solve(h.product, -slopes, lambda r: inverse * r, self.share, 60, leave=leaves)
         step = found.d + np.where(held, near, 0)
-        if found.steps and not held.any() or not near[held].any():
+        if found.steps and not near[held].any():
             inside = np.clip(d + step, self.lower, self.upper)
             if (inside == d + step).all():
                 return inside, -found.residual, found.move
@@ -156,7 +157,7 @@ class _Model:
 
 def bounds(constraint: Constraint, x: Array) -> tuple[Array, Array]:
     """(lower, upper), shaped as x."""
-    base = getattr(constraint, "constraint", constraint)  # what a CountedSet counts for
+    base = uncounted(constraint)
     if isinstance(base, LInfBall):
         return np.full_like(x, -base.radius), np.full_like(x, base.radius)
     assert isinstance(base, Box)

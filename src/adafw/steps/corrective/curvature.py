@@ -43,7 +43,7 @@ class Hessian:
     product: Product
     scale: Vector
     matrix: NDArray[Any] | None = None
-    columns: Columns | None = None
+    columns: Callable[[], Columns] | None = None
 
 
 class View(ABC):
@@ -60,6 +60,10 @@ class View(ABC):
     @abstractmethod
     def predict(self, x: Array) -> Vector:
         """z at x, a linear function."""
+
+    def predictions(self, x: Array) -> Vector:
+        """z at the iterate x, which the objective may remember."""
+        return self.predict(x)
 
     @abstractmethod
     def value(self, z: Vector) -> float:
@@ -96,6 +100,9 @@ class Predictions(View):
     def predict(self, x: Array) -> Vector:
         return self.rows.dot(x)
 
+    def predictions(self, x: Array) -> Vector:
+        return self.f.predictions(x)[0]
+
     def value(self, z: Vector) -> float:
         return self.model.value_at(self._shifted(z))
 
@@ -125,12 +132,13 @@ class Predictions(View):
         rows = self.rows
         if isinstance(rows, CentredRows) and follows:
             rows = rows.rows  # what an intercept follows does not feel the centre
-            mixed_of = rows.combine(bends)
-        else:
-            mixed_of = mixed
         if not isinstance(rows, CSRRows):
             return Hessian(product, scale)
-        columns = Columns(rows.by_columns.arrays, bends, mixed_of, total if follows else 0.0)
+
+        def columns() -> Columns:
+            own = rows.combine(bends) if follows and rows is not self.rows else mixed
+            return Columns(rows.by_columns.arrays, bends, own, total if follows else 0.0)
+
         return Hessian(product, scale, None, columns)
 
     def _shifted(self, z: Vector) -> Vector:

@@ -13,6 +13,8 @@ from adafw.steps.spectral import backtrack
 from adafw.typing import Array
 
 _SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
+#: Newton steps of one iteration; fewer if the gap falls by this factor before.
+STEPS, ENOUGH = 4, 0.03
 _MODELS = 4  # models of one step, each with the curvature that the ones before met
 
 
@@ -27,7 +29,7 @@ class Position:
 
 def at(seen: View, x: Array) -> Position:
     """The position at x."""
-    z = seen.predict(x)
+    z = seen.predictions(x)
     return Position(x, z, seen.value(z))
 
 
@@ -80,4 +82,4 @@ def forcing(gap: float, state: dict[str, Any]) -> float:
     """
     last = state.get("gap", 0.0)
     state["gap"] = gap
-    return min(0.3, max(0.01, gap / last)) if last > 0 else 0.3
+    return min(0.3, max(0.03, gap / last)) if last > 0 else 0.3

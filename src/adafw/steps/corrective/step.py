@@ -9,10 +9,12 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.box import BoxCorrector
+from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.typing import Array
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector, ...] = (AtomCorrector(),)
+CORRECTORS: tuple[Corrector, ...] = (AtomCorrector(), BoxCorrector(), L2Corrector())
 
 
 @dataclass(frozen=True)
