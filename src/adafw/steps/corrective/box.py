@@ -44,7 +44,7 @@ class BoxCorrector:
             weights = state["weights"] = seen.weights(x)
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
-        first = gap = _gap(g, x, lower, upper)
+        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
         for _ in range(STEPS):
             model = _Model(here.x, g, lower, upper, gap, forcing(gap, state))
             there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))

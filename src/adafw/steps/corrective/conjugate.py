@@ -41,7 +41,7 @@ def solve(
     s = precondition(r)
     p, rho = s, float(np.vdot(r, s))
     first, move, k = rho, np.zeros(0, b.dtype), 0
-    while k < limit and rho > tolerance**2 * first:
+    while k < limit and rho > max(tolerance**2 * first, 0.0):  # below 0 it is rounding
         image, step = product(p)
         if damping:
             image = image + damping * (p if metric is None else metric * p)

@@ -41,7 +41,7 @@ class L2Corrector:
         if "weights" not in state:
             state["weights"] = seen.weights(x)
         here = at(seen, x)
-        first = gap = _gap(g, x, radius)
+        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
         for _ in range(STEPS):
             model = _Model(here.x, g, radius, gap, forcing(gap, state))
             there = descend(seen, constraint, here, g, state["weights"], model.minimise)

@@ -10,11 +10,19 @@ from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.box import BoxCorrector
+from adafw.steps.corrective.groups import GroupCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
+from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.typing import Array
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector, ...] = (AtomCorrector(), BoxCorrector(), L2Corrector())
+CORRECTORS: tuple[Corrector, ...] = (
+    AtomCorrector(),
+    BoxCorrector(),
+    L2Corrector(),
+    GroupCorrector(),
+    NuclearCorrector(),
+)
 
 
 @dataclass(frozen=True)
