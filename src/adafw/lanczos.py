@@ -1,5 +1,6 @@
 """Golub and Kahan's bidiagonalisation: the Lanczos method for singular values."""
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -26,8 +27,10 @@ def golub_kahan(
         it. None keeps the last two vectors only, and rounding then makes copies of singular values
         of B, but spoils none.
     """
-    rest, beta = v, float(arrays.norm(v))
-    u = alpha = 0.0
+    # Without bases, long vectors are what a step costs: none is made that need not be.
+    norm = _plain_norm if bases is None else arrays.norm
+    rest, beta = v, float(norm(v))
+    u: Array = None
     for k in count():
         v = rest / (beta or 1.0)
         image = forward(v)
@@ -35,17 +38,22 @@ def golub_kahan(
             bases[1][k] = v
             image = orthogonal(image, bases[0][:k])
         elif k:
-            image = image - beta * u
-        alpha = float(arrays.norm(image))
-        u = image / (alpha or 1.0)
+            image -= beta * u
+        alpha = float(norm(image))
+        image /= alpha or 1.0
+        u = image
         rest = backward(u)
         if bases is not None:
             bases[0][k] = u
             rest = orthogonal(rest, bases[1][: k + 1])
         else:
-            rest = rest - alpha * v
-        beta = float(arrays.norm(rest))
+            rest -= alpha * v
+        beta = float(norm(rest))
         yield alpha, beta
+
+
+def _plain_norm(x: Array) -> float:
+    return math.sqrt(arrays.dot(x, x))
 
 
 def orthogonal(x: Array, basis: Array) -> Array:

@@ -27,9 +27,7 @@ class Generic:
     def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         return True
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         """Compiles the products and passes over long vectors that an iteration asks for."""
         s.workspace = {}  # of another path, and out of date after the first iteration
         if type(f) in (LinearModel, WithIntercept):

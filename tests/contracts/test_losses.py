@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from adafw import losses
+from adafw import losses, names
 from adafw.describe import describe
-from adafw.fitting import names
 
 # With the targets it is tried on.
 SIGNS, NUMBERS, COUNTS = [-1.0, 1.0], [-2.0, 0.0, 0.3, 7.0], [0.0, 0.5, 1.0, 30.0]
@@ -43,8 +42,8 @@ def test_every_loss_is_held_to_it(nothing_left_out):
 
 
 def test_every_loss_has_a_name_in_the_front_ends(nothing_left_out):
-    tried = [loss() for loss in names.LOSSES.values()]
-    nothing_left_out(losses.Loss, "losses", tried, "LOSSES of src/adafw/fitting/names.py")
+    tried = [entry.make() for entry in names.LOSSES]
+    nothing_left_out(losses.Loss, "losses", tried, "LOSSES of src/adafw/names.py")
 
 
 @every_loss

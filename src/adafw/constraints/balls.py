@@ -26,7 +26,7 @@ class L1Ball(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = arrays.floating(g, "g")
@@ -61,7 +61,7 @@ class L2Ball(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         direction, _ = arrays.unit(finite(g, "g"))
@@ -117,7 +117,7 @@ class LInfBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")

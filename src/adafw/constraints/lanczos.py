@@ -1,12 +1,10 @@
 """The largest singular value of a large matrix, and a proven bound of it."""
 
-import sys
-
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw import arrays
-from adafw.arrays import is_tensor, namespace
+from adafw.arrays import namespace
 from adafw.lanczos import golub_kahan
 from adafw.typing import Array
 
@@ -41,7 +39,7 @@ def leading_triplet(a: Array) -> tuple[Array, float, Array]:
 def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, Array, bool]:
     """The best triplet in the Krylov space of v, and whether it is within the tolerance."""
     steps = min(*a.shape, _STEPS)
-    left, right = _empty(a, steps, a.shape[0]), _empty(a, steps, a.shape[1])
+    left, right = (arrays.empty((steps, n), a) for n in a.shape)
     small = np.zeros((steps, steps))
     check, last = 4, 0.0
     numbers = golub_kahan(lambda v: a @ v, lambda u: u @ a, v, (left, right))
@@ -64,12 +62,6 @@ def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, 
     u = arrays.like(x[:, 0], a) @ left[: k + 1]
     v = arrays.like(yt[0], a) @ right[: k + 1]
     return u / arrays.norm(u), float(s[0]), v / arrays.norm(v), settled
-
-
-def _empty(a: Array, *shape: int) -> Array:
-    if is_tensor(a):
-        return sys.modules["torch"].empty(shape, dtype=a.dtype, device=a.device)
-    return np.empty(shape, dtype=a.dtype)
 
 
 def spectral_norm_bound(a: NDArray[np.float64], below: float) -> float:

@@ -14,6 +14,7 @@ from adafw.arrays import (
     copy,
     dot,
     double,
+    group_sums,
     is_tensor,
     namespace,
     norm,
@@ -168,7 +169,9 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
         if missed > 1e-15 and missed > 0.01 * abs(over):
             continue  # the rho do not belong to this l yet
         fall = xp.where(alive, group_sums(share / below, labels, count) / sum3, zero)
-        step = over / float(xp.sum(fall))
+        falls = float(xp.sum(fall))
+        # Where x is so far outside that nothing falls, only rounding is left of the rest.
+        step = over / falls if falls > 0 else 0.0
         if abs(step) <= 1e-16 * l or abs(over) <= 2e-16:
             break
         l, rho = l + step, rho - step * fall
@@ -178,13 +181,6 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
     v = hz * rho / xp.where(rho > 0, h * rho + l, 1)
     length = float(xp.sum(xp.sqrt(group_sums(v * v, labels, count))))
     return cast(v * (radius / length), x)
-
-
-def group_sums(values: Array, labels: Array, count: int) -> Array:
-    """Sums of the values that bear the labels 0 .. count - 1."""
-    if is_tensor(values):
-        return values.new_zeros(count).index_add_(0, labels.reshape(-1), values.reshape(-1))
-    return np.bincount(labels.ravel(), weights=values.ravel(), minlength=count)
 
 
 def lp_ball(x: Array, h: Array | None, radius: float, p: float) -> Array:

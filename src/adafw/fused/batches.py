@@ -17,6 +17,8 @@ from adafw.solver import Diverged, State
 _MANY = 1 << 15
 #: Entries touched in one go: a few milliseconds, after which clock and keyboard are looked at.
 _WORK = 1 << 22
+#: What is done for an iteration outside of the kernel, counted in entries.
+_AROUND = 1 << 12
 
 
 def drive(
@@ -30,6 +32,9 @@ def drive(
     an iteration touches beside, in entries. How the iterations are cut into calls depends on t
     and on when `stop` was asked: it must change no bit.
     """
+    if n == 0:
+        iterate(Batches(s.t, as_batch(np.empty(0, np.int64), f.n_terms), np.zeros(1, np.int64)))
+        return s
     s.torn = True
     source = _Source(s.rng, f.n_terms, cost)
     last = s.t + n
@@ -75,7 +80,7 @@ class _Source:
     def batches(self, gradient: Any, t: int, count: int) -> Batches:
         """Those of at most `count` iterations from t, up to the next that sees all rows."""
         ends = [0]
-        per_row, per_iteration = self.cost
+        per_row, per_iteration = self.cost[0], self.cost[1] + _AROUND
         while len(ends) <= count:
             now = t + len(ends) - 1
             whole = sees_all(gradient, now, self.n_terms)
@@ -83,7 +88,9 @@ class _Source:
             full = ends[-1] >= _MANY or work >= _WORK
             if len(ends) > 1 and (whole or full or not self.several):
                 break
-            drawn = 0 if whole and type(gradient) is SVRF else gradient.batch_size(now, self.n_terms)
+            drawn = (
+                0 if whole and type(gradient) is SVRF else gradient.batch_size(now, self.n_terms)
+            )
             ends.append(ends[-1] + drawn)
         if self.several:
             self.before = self.rng.bit_generator.state

@@ -1,7 +1,8 @@
 """CSFW and AdaCSFW for sparse linear models over the l1 ball, without a pass over n."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,26 +13,31 @@ from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
 from adafw.gradients import CSFW
+from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
 from adafw.steps import ProjectedStep
 
-#: Candidates that thinning leaves at most, and how many times as many the list takes.
-_ROOM, _TIMES = 512, 4
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
 
 
+@dataclass(frozen=True)
 class LazyL1:
     """Iterations that touch the features of their batches alone.
+
+    `room` is how many candidates thinning leaves at most, `times` how many times as many the list
+    takes.
 
     Its workspace is the table of kernels/lazy_l1.py, whose accumulators are behind on purpose, and
     the list of candidates. Neither is ever brought up to date between two runs: `gradient` and
     `sum_squares` are derived from the table when a run returns, and change no bit of what follows.
     """
 
-    name = "lazy"
+    name: ClassVar[str] = "lazy"
+    room: int = 512
+    times: int = 4
 
     def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         return (
@@ -48,9 +54,8 @@ class LazyL1:
         gradient: Any = algorithm.gradient
         return bool(n > _CROSSOVER * problem.row_length(f) * gradient.batch_size(1, m))
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        _check_workspace(claim(s, type(self)), s)
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -61,12 +66,12 @@ class LazyL1:
         if "table" in kept:
             kept["table"] = _aligned(kept["table"])
         else:
-            _begin(f, algorithm, s)
+            self._begin(f, algorithm, s)
 
         def iterate(batches: Batches) -> int:
             if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
-                _renew(f, algorithm, s)
-            return _iterate(f, constraint, algorithm, s, batches)
+                self._renew(f, algorithm, s)
+            return self._iterate(f, constraint, algorithm, s, batches)
 
         inner_steps = algorithm.step.most_lmo_calls
         touched = inner_steps * float(kept["support"].size + inner_steps)
@@ -75,40 +80,82 @@ class LazyL1:
         stamp(s)
         return s
 
+    def _begin(self, f: Any, algorithm: Algorithm, s: State) -> None:
+        """The workspace for a state from elsewhere, whose x, g and accumulators are right."""
+        table, g = _aligned_zeros(s.x.size), s.gradient["gradient"]
+        squares = s.step.get("sum_squares")
+        fresh = not g.any()
+        # A table that stays zero takes no memory yet.
+        if not fresh or s.x.any():
+            table[:, 0], table[:, 1] = s.x, g
+        if squares is not None and (not fresh or squares.any()):
+            table[:, 2] = squares
+        if s.t:
+            table.view(np.uint64)[:, 3] = 2 * s.t
+        longest = int(np.diff(f.rows.arrays[2]).max())
+        s.workspace |= {
+            "table": table,
+            "support": np.flatnonzero(s.x != 0),
+            "candidates": np.empty(0, np.int64),
+            "capacity": max(self.times * self.room, 8 * algorithm.step.most_lmo_calls) + longest,
+            # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
+            "threshold": 5e-324 if fresh else np.inf,
+            # How often accumulators were behind, and the list was thinned and rebuilt.
+            "work": np.zeros(3, np.int64),
+        }
 
-def _begin(f: Any, algorithm: Algorithm, s: State) -> None:
-    """The workspace for a state that comes from elsewhere; its x, g and accumulators are right."""
-    table, g = _aligned_zeros(s.x.size), s.gradient["gradient"]
-    squares = s.step.get("sum_squares")
-    fresh = not g.any()
-    # A table that stays zero takes no memory yet.
-    if not fresh or s.x.any():
-        table[:, 0], table[:, 1] = s.x, g
-    if squares is not None and (not fresh or squares.any()):
-        table[:, 2] = squares
-    if s.t:
-        table.view(np.uint64)[:, 3] = 2 * s.t
-    longest = int(np.diff(f.rows.arrays[2]).max())
-    s.workspace |= {
-        "table": table,
-        "support": np.flatnonzero(s.x != 0),
-        "candidates": np.empty(0, np.int64),
-        "capacity": max(_TIMES * _ROOM, 8 * algorithm.step.most_lmo_calls) + longest,
-        # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
-        "threshold": 5e-324 if fresh else np.inf,
-        # How often accumulators were behind, and the list was thinned and rebuilt.
-        "work": np.zeros(3, np.int64),
-    }
+    def _renew(self, f: Any, algorithm: Algorithm, s: State) -> None:
+        """The sum of the gradients made anew, and the table with it."""
+        _publish(s)
+        alpha = s.gradient["alpha"].astype(np.float64, copy=False)
+        s.gradient["gradient"] = f.combine(alpha).astype(s.x.dtype, copy=False)
+        work = s.workspace["work"]
+        self._begin(f, algorithm, s)
+        s.workspace["work"] = work
+
+    def _iterate(
+        self, f: Any, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
+    ) -> int:
+        from adafw.kernels import lazy_l1
+
+        kept, count = s.workspace, batches.ends.size - 1
+        support, listed = kept["support"], kept["candidates"]
+        candidates = np.empty(max(kept["capacity"], listed.size), np.int64)
+        candidates[: listed.size] = listed
+        steps = problem.steps(algorithm, s.t, count)
+        active = problem.active(support, count * steps.inner_steps, s.x.size)
+        done, size, found = lazy_l1.run(
+            problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
+            Listed(candidates, listed.size, kept["threshold"]), steps,
+            Point(s.x, constraint.radius), active, support.size,
+        )  # fmt: skip
+        kept["support"] = active.index[:size].copy()
+        kept["candidates"] = found.features[: found.size].copy()
+        kept["capacity"], kept["threshold"] = found.features.size, found.threshold
+        return int(done)
 
 
-def _renew(f: Any, algorithm: Algorithm, s: State) -> None:
-    """The sum of the gradients made anew, and the table with it."""
-    _publish(s)
-    alpha = s.gradient["alpha"].astype(np.float64, copy=False)
-    s.gradient["gradient"] = f.combine(alpha).astype(s.x.dtype, copy=False)
-    work = s.workspace["work"]
-    _begin(f, algorithm, s)
-    s.workspace["work"] = work
+def _check_workspace(kept: dict[str, Any], s: State) -> None:
+    """Refuses a workspace that no run left: the kernels index by its numbers."""
+    if "table" not in kept:
+        return
+    n = s.x.size
+    table = kept["table"]
+    expect(table[:, :3] if np.ndim(table) == 2 else table, "workspace.table", np.empty((n, 3)))
+    stamps = np.ascontiguousarray(table).view(np.uint64)
+    if table.shape != (n, 4) or (stamps[:, 3] > 2 * s.t + 1).any():
+        raise Damaged("workspace.table", f"of iterations up to {s.t}", "later ones")
+    if not np.array_equal(table[:, 0], s.x):
+        raise Damaged("workspace.table", "of the same x", "another")
+    for name in ("support", "candidates"):
+        expect_indices(kept.get(name), f"workspace.{name}", n)
+    if not np.array_equal(np.sort(kept["support"]), np.flatnonzero(s.x)):
+        raise Damaged("workspace.support", "where x is not 0", "other places")
+    if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
+        raise Damaged("workspace.candidates", "those that the table marks", "others")
+    expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
+    expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
+    expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))
 
 
 def _ledger(s: State, room: int) -> Ledger:
@@ -123,28 +170,6 @@ def _publish(s: State) -> None:
 
     g = s.gradient["gradient"]
     lazy_l1.publish(_ledger(s, 0), s.t, g, s.step.get("sum_squares", g[:0]))
-
-
-def _iterate(
-    f: Any, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
-) -> int:
-    from adafw.kernels import lazy_l1
-
-    kept, count = s.workspace, batches.ends.size - 1
-    support, listed = kept["support"], kept["candidates"]
-    candidates = np.empty(max(kept["capacity"], listed.size), np.int64)
-    candidates[: listed.size] = listed
-    steps = problem.steps(algorithm, s.t, count)
-    active = problem.active(support, count * steps.inner_steps, s.x.size)
-    done, size, found = lazy_l1.run(
-        problem.terms(f), batches, _ledger(s, max(_ROOM, 4 * steps.inner_steps)),
-        Listed(candidates, listed.size, kept["threshold"]), steps,
-        Point(s.x, constraint.radius), active, support.size,
-    )  # fmt: skip
-    kept["support"] = active.index[:size].copy()
-    kept["candidates"] = found.index[: found.count].copy()
-    kept["capacity"], kept["threshold"] = found.index.size, found.threshold
-    return int(done)
 
 
 def _aligned_zeros(n: int) -> Any:

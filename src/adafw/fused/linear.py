@@ -1,6 +1,7 @@
 """Linear models over the l1 and linf balls: CSFW's and SVRF's estimates, all three steps."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from adafw.constraints.base import Constraint
 from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
+from adafw.integrity import expect, expect_number
 from adafw.kernels import codes
 from adafw.kernels.parts import Batches, Bits, Estimate, Point
 from adafw.objectives.base import FiniteSum
@@ -33,9 +35,14 @@ class LinearBalls:
     def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         return True
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        kept = claim(s, type(self))
+        if "snapshot_slopes" in kept:
+            expect(
+                kept["snapshot_slopes"], "workspace.snapshot_slopes", np.empty(f.n_terms, f.dtype)
+            )
+        if "level" in kept:
+            expect_number(kept["level"], "workspace.level", float, -np.inf, np.inf)
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -99,6 +106,7 @@ class _L1:
         return int(done)
 
 
+@cache
 def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
     """(magnitude, refused) of kernels.parts.Bits."""
     magnitude, infinity = float_bits(dtype)

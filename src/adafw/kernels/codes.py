@@ -1,4 +1,4 @@
-"""The numbers by which kernels know losses, estimates and steps. Importing them imports no numba."""
+"""The numbers by which kernels know losses, estimates and steps; importing them needs no numba."""
 
 # Losses.
 SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2

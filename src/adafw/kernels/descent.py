@@ -18,6 +18,9 @@ from adafw.kernels.jit import jit
 LEAP = 4.0
 #: Share of the Newton step of the multiplier that is taken.
 SHARE = 0.7
+#: A weight grows by no more than this times radius / (number of weights) in an epoch: where the
+#: model is nearly flat it would cross the set, and all others would have to make room.
+REACH = 3.0
 #: An epoch may end the descent only if sum |w| is this close to the radius.
 NEAR = 0.02
 
@@ -81,6 +84,15 @@ def _shuffle(order: Any, count: int, word: Any) -> Any:
 
 
 @jit
+def _used(order: Any, count: int, w: Any) -> float:
+    """How many weights are not 0."""
+    total = 0.0
+    for q in range(count):
+        total += 1.0 if w[order[q]] != 0.0 else 0.0
+    return total
+
+
+@jit
 def _response(order: Any, count: int, w: Any, diagonal: Any) -> float:
     """How much sum |w| falls for each unit of the multiplier, by the diagonal."""
     total = 0.0
@@ -117,6 +129,7 @@ def descend(
         if bound.binding:
             response = _response(order, count, w, diagonal)
             rate = SHARE / response if response > 0 else 0.0
+        reach = REACH * bound.radius / max(1.0, _used(order, count, w))
         violation, largest, kept = 0.0, 0.0, 0
         for q in range(count):
             a = order[q]
@@ -141,9 +154,9 @@ def descend(
             target = diagonal[a] * old - slope_a
             new = 0.0
             if target > level:
-                new = min((target - level) / diagonal[a], bound.radius)
+                new = min((target - level) / diagonal[a], old + reach)
             elif bound.signed and target < -level:
-                new = max((target + level) / diagonal[a], -bound.radius)
+                new = max((target + level) / diagonal[a], old - reach)
             change = new - old
             if change == 0.0:
                 continue

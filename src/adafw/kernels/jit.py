@@ -7,7 +7,9 @@ a change to a function that kernels of other files call, delete the cache (`make
 NUMBA_DISABLE_JIT=1 switches compilation off: the kernels then run as the Python they are written
 in, with the same results and much slower.
 """
+# mypy: disable-error-code="no-untyped-call"
 
+import contextlib
 import logging
 import os
 import sys
@@ -28,14 +30,13 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda function: jit(function, **options)
     dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if dispatcher is not function:  # which it is where compilation is switched off
-        try:
+        # Without a directory that can be written, each process compiles for itself.
+        with contextlib.suppress(RuntimeError, OSError):
             dispatcher._cache = _Cache(function)
-        except (RuntimeError, OSError):  # no directory can be written: compile in each process
-            pass
     return dispatcher
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]
+class _Cache(FunctionCache):
     """Numba's cache, without which a kernel still runs.
 
     A directory that could be written when the library was imported may be full, read-only or gone
@@ -73,4 +74,4 @@ class _Note(event.Listener):
         pass
 
 
-event.register("numba:compile", _Note())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Note())

@@ -116,8 +116,8 @@ def rebuild(ledger: Ledger, listed: Listed, index: Any, size: int) -> Listed:
             stamps[j, STAMP] |= LISTED
             count += 1
     kept = thin(ledger, Listed(candidates, count, threshold), size)
-    if kept.count <= capacity < candidates.size:
-        return Listed(longer(candidates, kept.count, capacity), kept.count, kept.threshold)
+    if kept.size <= capacity < candidates.size:
+        return Listed(longer(candidates, kept.size, capacity), kept.size, kept.threshold)
     return kept
 
 
@@ -165,9 +165,7 @@ def leaders(
 
 
 @jit
-def touch(
-    rows: Any, i: Any, change: float, t: int, ledger: Ledger, listed: Listed
-) -> int:
+def touch(rows: Any, i: Any, change: float, t: int, ledger: Ledger, listed: Listed) -> int:
     """g += change * a_i; accumulators are brought up to date first, risen features listed.
 
     NaN is listed too, as it is not below the threshold. There must be room for all of the row.
@@ -227,15 +225,15 @@ def refresh(
         if change == 0:
             continue
         length = np.int64(starts[i + ONE] - starts[i])
-        if listed.count + length > listed.index.size:
+        if listed.size + length > listed.features.size:
             work[THINNED] += 1
             listed = thin(ledger, listed, size)
-            needed = listed.count + length
-            if 2 * needed > listed.index.size:  # ties keep many: make room, not haste
-                wider = longer(listed.index, listed.count, 4 * needed)
-                listed = Listed(wider, listed.count, listed.threshold)
+            needed = listed.size + length
+            if 2 * needed > listed.features.size:  # ties keep many: make room, not haste
+                wider = longer(listed.features, listed.size, 4 * needed)
+                listed = Listed(wider, listed.size, listed.threshold)
         count = touch(rows, i, change, t + k, ledger, listed)
-        listed = Listed(listed.index, count, listed.threshold)
+        listed = Listed(listed.features, count, listed.threshold)
     return listed
 
 

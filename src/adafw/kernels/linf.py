@@ -15,9 +15,7 @@ LANES = 64
 
 
 @jit
-def model(
-    g: Any, h: Any, point: Point, y: Any, d: Any, eta: float
-) -> tuple[float, float]:
+def model(g: Any, h: Any, point: Point, y: Any, d: Any, eta: float) -> tuple[float, float]:
     """Lines 6 and 7: d = lmo(q) - y for q = g + h (y - x) / eta; returns -<q, d> and <d, h d>."""
     x, radius = point
     slopes, curvatures = np.zeros(LANES), np.zeros(LANES)
@@ -33,9 +31,7 @@ def model(
 
 
 @jit
-def adaptive_step(
-    g: Any, h: Any, steps: Steps, t: int, point: Point, y: Any, d: Any
-) -> None:
+def adaptive_step(g: Any, h: Any, steps: Steps, t: int, point: Point, y: Any, d: Any) -> None:
     """Lines 4 to 11 of Template 3, x in place; y and d are room for as many entries."""
     x, eta, bound = point.x, steps.sizes[t], steps.bounds[t]
     for j in range(x.size):

@@ -55,7 +55,7 @@ class Point(NamedTuple):
 
 
 class Active(NamedTuple):
-    """The active coordinates in increasing order, and the values of g, h, x, y and grad Q there.
+    """The active coordinates, and the values of g, h, x, y and grad Q there.
 
     In increasing order, since sums over them then have one order, whether a run was stopped in
     between or not, and the lowest index wins ties by itself.
@@ -95,8 +95,8 @@ class Ledger(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The candidates index[:count]: every feature with |g_j| >= threshold, and perhaps others."""
+    """The candidates features[:size]: all with |g_j| >= threshold, and perhaps others."""
 
-    index: Any
-    count: int
+    features: Any
+    size: int
     threshold: float

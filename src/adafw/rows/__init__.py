@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 
-def as_rows(A: Any) -> Rows:
+def as_rows(A: Any, finite: bool = False) -> Rows:
     """A as rows of float32 or float64: what fits is kept, anything else is converted once.
 
     The caller's matrix is never changed: a CSR matrix with repeated or unsorted columns is
-    copied first.
+    copied first. `finite` says that A has been looked through for NaN and infinity already.
     """
     if isinstance(A, Rows):
         return A
@@ -40,7 +40,8 @@ def as_rows(A: Any) -> Rows:
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
         _check_shape(matrix.shape)
-        _check_finite(matrix.data)
+        if not finite:
+            _check_finite(matrix.data)
         if not matrix.has_canonical_format:
             matrix = matrix.copy() if matrix is A else matrix
             matrix.sum_duplicates()
@@ -49,7 +50,8 @@ def as_rows(A: Any) -> Rows:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     _check_shape(array.shape)
-    _check_finite(array)
+    if not finite:
+        _check_finite(array)
     return DenseRows(array)
 
 

@@ -1,6 +1,7 @@
 """The rows a_1 .. a_m of a data matrix, whatever it is stored as."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ class Rows(ABC):
 
     #: (m, *shape of x).
     shape: tuple[int, ...]
+    #: What `describe` returns, if that is settled: see `described`.
+    description: Plain = None
     #: Of points and products.
     dtype: np.dtype[Any]
 
@@ -104,6 +107,12 @@ class Rows(ABC):
     @abstractmethod
     def describe(self) -> Plain:
         """What tells this data from other data."""
+
+    def described(self) -> "Rows":
+        """The same rows, described now and not again: for an owner who lets no one change them."""
+        rows = copy(self)
+        rows.description = self.describe()
+        return rows
 
     @abstractmethod
     def __str__(self) -> str:

@@ -96,7 +96,8 @@ class CSRRows(Rows):
         return CSRRows(self.matrix.T.tocsr(), self.dtype)
 
     def dot_columns(self, p: Vector) -> Vector:
-        return self.by_columns.dot(p)
+        # One pass jumps about in p, the other in the sum: the shorter one stays in the cache.
+        return self.by_columns.dot(p) if self.shape[0] <= self.shape[1] else self.combine(p)
 
     @property
     def stored(self) -> int:
@@ -164,7 +165,7 @@ class CSRRows(Rows):
         return {"data": self.matrix.data, "indptr": starts, "indices": self.matrix.indices}
 
     def describe(self) -> Plain:
-        return {
+        return self.description or {
             "name": "csr",
             "shape": list(self.shape),
             "values": digest(self.matrix.data),

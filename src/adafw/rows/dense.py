@@ -157,7 +157,7 @@ class DenseRows(Rows):
         return [slice(k, k + step) for k in range(0, self.shape[0], step)]
 
     def describe(self) -> Plain:
-        return {"name": "dense", **digest(self.array)}
+        return self.description or {"name": "dense", **digest(self.array)}
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} dense"

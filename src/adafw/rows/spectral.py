@@ -64,7 +64,7 @@ def _largest_ritz_value(A: Any, root: NDArray[Any] | None) -> float:
 
     def times(B: Any, u: Any, after: Any = None, before: Any = None) -> Any:
         u = u if before is None else before * u
-        image = arrays.double(B @ u.astype(B.dtype))
+        image = arrays.double(B @ u.astype(B.dtype, copy=False))
         return image if after is None else after * image
 
     sides = (partial(times, A, after=root), partial(times, A.T, before=root))

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from adafw import checks
-from adafw.fitting import make_problem
-from adafw.fitting.names import declared
-from adafw.fitting.predictions import looks_like_classes
+from adafw.fitting import Design, Targets
+from adafw.fitting.targets import looks_like_classes
+from adafw.sklearn.base import declared
 from adafw.sklearn.classifiers import FrankWolfeClassifier
 from adafw.sklearn.regressors import FrankWolfeRegressor
 
@@ -196,11 +196,11 @@ def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
 
 def _penalty_at(x: NDArray[Any], model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
     X, y = validate_data(model, X, y, accept_sparse="csr", reset=False)
-    target = np.where(y == model.classes_[1], 1.0, -1.0) if is_classifier(model) else y
+    target = Targets.of_classes(y).vectors[0] if is_classifier(model) else y
     weight = settings.get("sample_weight")
     weight = None if weight is None else np.asarray(weight, dtype=float)
-    problem = make_problem(X, target, model.loss_, weight, model.fit_intercept)
-    multiplier = float(np.abs(problem.f.gradient(x.astype(problem.f.dtype))).max())
+    f = Design(X, weight).risk(target, model.loss_, model.fit_intercept).f
+    multiplier = float(np.abs(f.gradient(x.astype(f.dtype))).max())
     total = float(X.shape[0] if weight is None else weight.sum())
     return 1 / (total * multiplier) if multiplier > 0 else math.inf
 

@@ -1,6 +1,6 @@
 """Steps on many atoms: coordinate descent on the model, then conjugate gradients on its face."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,122 +8,208 @@ from numpy.typing import NDArray
 from adafw.rows import Rows
 from adafw.steps.corrective.point import Point, Vector
 
+#: A step that has to be cut below this had a model without the curvature it met: up to so many
+#: models know it.
+SHORT, MODELS = 0.1, 3
 #: Epochs of a descent where the set binds, and before it does.
 EPOCHS, FIRST_EPOCHS = 10, 3
 #: The violation that ends a descent, as a share of the one that it began with.
 ENOUGH = 0.1
 #: Conjugate gradient steps at most, and the residual that ends them.
-CG_STEPS, CG_RESIDUAL = 60, 0.05
+CG_STEPS, CG_RESIDUAL = 100, 0.02
+#: Share of the face that may change its sign, which ends them too.
+TURNED = 0.01
 #: Share of the face that may change in a descent for conjugate gradients to be worth their cost.
 SETTLED = 0.05
 
 
-def descent(
-    rows: Rows, point: Point, chosen: NDArray[np.int64], x: Vector, g: Vector, shape: Any,
-    bound: bool, price: float, seed: int,
-) -> Vector:  # fmt: skip
-    """New weights on the chosen coordinates: a point of the set with a lower value."""
-    from adafw.kernels import descent as kernels
+@dataclass
+class Working:
+    """The chosen coordinates of x, the gradient there, and what is known of the set around x."""
 
-    columns, numbers = rows.column_arrays(), chosen.view(np.uint64)
-    w, dz = x.copy(), np.zeros(point.z.size)
-    diagonal, mixed = np.empty(chosen.size), np.empty(chosen.size)
-    kernels.diagonals(columns, numbers, point.bends, diagonal, mixed)
-    total, slope = 0.0, 0.0
-    if point.free:
-        total, slope = float(point.bends.sum()), float(point.slopes.sum())
-        diagonal = np.maximum(diagonal - mixed**2 / max(total, 1e-300), 1e-14 * diagonal)
-    else:
-        mixed[:] = 0.0
-    diagonal += 1e-8 * float(diagonal.mean()) + 1e-300
-    model = kernels.Model(columns, numbers, g, point.bends, diagonal, mixed, total, slope)
-    steepest = float(np.abs(g).max())
-    multiplier = max(-float(g @ x) / shape.radius, 1e-3 * steepest) if bound else price
-    start = _violation(g, x, multiplier, shape.signed)
-    left = 0.0
-    if not bound:
-        limits = kernels.Bound(shape.radius, shape.signed, False)
-        kernels.descend(model, limits, w, dz, price, FIRST_EPOCHS, ENOUGH * start, seed)
-        bound = float(np.abs(w).sum()) > shape.radius
-        multiplier = max(price, 1e-3 * steepest)
-    if bound:
-        limits = kernels.Bound(shape.radius, shape.signed, True)
-        multiplier, left, _ = kernels.descend(
-            model, limits, w, dz, multiplier, EPOCHS, ENOUGH * start, seed + 1
-        )
-        face = np.flatnonzero(w)
-        changed = np.count_nonzero((w != 0) != (x != 0))
-        if left > ENOUGH / 2 * start and changed <= max(2, SETTLED * face.size):
-            _polish(rows, point, chosen, face, g, w, x, diagonal, mixed, total)
-    norm = float(np.abs(w).sum())
-    if norm > shape.radius or (bound and norm > 0.5 * shape.radius):
-        w *= shape.radius / norm
-    d = w - x
-    dz = np.zeros(point.z.size)
-    kernels.add_columns(columns, numbers, d, dz)
-    dz += point.shift(float(mixed @ d), total)
-    toll = 0.0 if bound else price * (float(np.abs(w).sum()) - float(np.abs(x).sum()))
-    promised = float(g @ d) + toll
-    t = point.step_size(dz, min(promised, 0.0), toll)
-    return w if t == 1.0 else x + t * d
+    rows: Rows
+    chosen: NDArray[np.int64]
+    x: Vector
+    g: Vector
+    radius: float
+    signed: bool
+    bound: bool  #: whether sum |x| = radius is to hold
+    price: float  #: on sum |x| as long as it is not
+    calm: bool  #: whether few coordinates came and went of late
+    seed: int
+
+
+def descent(at: Working, point: Point) -> tuple[Vector, bool, bool]:
+    """(weights on the chosen coordinates with a lower value, whether the set binds, and is calm).
+
+    Coordinate descent finds the face, conjugate gradients the point on it. Where the face hardly
+    changes, only what is new on it descends: a descent over all of it would shake what is settled.
+    """
+    w, t = at.x, 0.0
+    for attempt in range(MODELS):
+        model = _Model(at, point)
+        w, bound = model.minimiser(at.calm and attempt == 0)
+        dz, promised, toll = model.way(w, bound)
+        t = point.step_size(dz, min(promised, 0.0), toll)
+        if at.calm and attempt == 0:
+            if t >= SHORT and model.solved:
+                break
+            continue  # the face has to change after all
+        if t >= SHORT or -promised <= 1e-9 * abs(point.value):
+            break
+        point.bends = point.raised_bends(dz)
+    new = w if t == 1.0 else at.x + t * (w - at.x)
+    changed = np.count_nonzero((new != 0) != (at.x != 0))
+    calm = t >= SHORT and changed <= max(2, SETTLED * np.count_nonzero(new))
+    return new, bound, calm and (model.solved or not at.calm)
+
+
+class _Model:
+    """<g, w - x> + <w - x, H (w - x)> / 2 on the chosen coordinates, an intercept taken out."""
+
+    def __init__(self, at: Working, point: Point) -> None:
+        from adafw.kernels import descent as kernels
+
+        self.kernels, self.at, self.point = kernels, at, point
+        self.solved = False
+        self.columns, self.numbers = at.rows.column_arrays(), at.chosen.view(np.uint64)
+        size = at.chosen.size
+        self.diagonal, self.mixed = np.empty(size), np.empty(size)
+        kernels.diagonals(self.columns, self.numbers, point.bends, self.diagonal, self.mixed)
+        self.total = self.slope = 0.0
+        if point.free:
+            self.total, self.slope = float(point.bends.sum()), float(point.slopes.sum())
+            rest = self.diagonal - self.mixed**2 / max(self.total, 1e-300)
+            self.diagonal = np.maximum(rest, 1e-14 * self.diagonal)
+        else:
+            self.mixed[:] = 0.0
+        self.diagonal += 1e-8 * float(self.diagonal.mean()) + 1e-300
+
+    def minimiser(self, calm: bool) -> tuple[Vector, bool]:
+        """(w, whether the set binds): a point of the set where the model is low."""
+        at = self.at
+        w, bound = at.x.copy(), at.bound
+        if bound and calm:
+            fresh = np.flatnonzero(at.x == 0)
+            if fresh.size:
+                self._descend(w, -float(at.g @ at.x) / at.radius, False, FIRST_EPOCHS, fresh)
+        else:
+            bound = self._find_face(w)
+        if bound and abs(float(np.abs(w).sum()) - at.radius) <= 0.1 * at.radius:
+            _onto_sphere(w, np.flatnonzero(w), self.diagonal, at.radius)
+            changed = np.count_nonzero((w != 0) != (at.x != 0))
+            if calm or changed <= max(2, SETTLED * np.count_nonzero(w)):
+                self.solved = self._polish(w, np.flatnonzero(w))
+        norm = float(np.abs(w).sum())
+        if norm > at.radius or (bound and norm > 0.9 * at.radius):
+            w *= at.radius / norm
+        return w, bound
+
+    def way(self, w: Vector, bound: bool) -> tuple[Vector, float, float]:
+        """(A (w - x) + shift of b, the slope on it, its price)."""
+        at, d = self.at, w - self.at.x
+        dz = np.zeros(self.point.z.size)
+        self.kernels.add_columns(self.columns, self.numbers, d, dz)
+        dz += self.point.shift(float(self.mixed @ d), self.total)
+        toll = 0.0 if bound else at.price * float(np.abs(w).sum() - np.abs(at.x).sum())
+        return dz, float(at.g @ d) + toll, toll
+
+    def _find_face(self, w: Vector) -> bool:
+        """Coordinate descent in place; whether the set binds in the end."""
+        at = self.at
+        steepest = float(np.abs(at.g).max())
+        if not at.bound:
+            self._descend(w, at.price, False, FIRST_EPOCHS)
+            if float(np.abs(w).sum()) <= at.radius:
+                return False
+        multiplier = max(at.price, 1e-3 * steepest)
+        if at.bound:
+            multiplier = max(-float(at.g @ at.x) / at.radius, 1e-3 * steepest)
+        self._descend(w, multiplier, True, EPOCHS)
+        return True
+
+    def _descend(
+        self, w: Vector, multiplier: float, binding: bool, epochs: int,
+        only: NDArray[np.int64] | None = None,
+    ) -> None:  # fmt: skip
+        at = self.at
+        some = slice(None) if only is None else only
+        part, x, g = w[some].copy(), at.x[some], at.g[some]
+        dz = np.zeros(self.point.z.size)
+        if part is not w and (part != x).any():
+            self.kernels.add_columns(self.columns, self.numbers[some], part - x, dz)
+        model = self.kernels.Model(
+            self.columns, self.numbers[some], g, self.point.bends, self.diagonal[some],
+            self.mixed[some], self.total, self.slope,
+        )  # fmt: skip
+        bound = self.kernels.Bound(at.radius, at.signed, binding)
+        enough = ENOUGH * _violation(g, x, multiplier, at.signed)
+        self.kernels.descend(model, bound, part, dz, multiplier, epochs, enough, at.seed)
+        w[some] = part
+
+    def _polish(self, w: Vector, face: NDArray[np.int64]) -> bool:
+        """Conjugate gradients over the face, sum |w| kept, in place; whether they came to an end.
+
+        Preconditioned by the diagonal. A weight that would change its sign becomes 0.
+        """
+        at, bends = self.at, self.point.bends
+        working = at.rows.working(at.chosen[face])
+        signs, give, mixed = np.sign(w[face]), 1 / self.diagonal[face], self.mixed[face]
+        across = float(give.sum())
+
+        def hessian(d: Vector) -> Vector:
+            out = working.product(bends, d)
+            return out - mixed * (float(mixed @ d) / self.total) if self.total > 0 else out
+
+        def flat(r: Vector) -> Vector:
+            """The preconditioned residual, less what would change sum |w|."""
+            y = give * r
+            return y - give * signs * (float(signs @ y) / across)
+
+        moved = np.zeros(self.point.z.size)
+        self.kernels.add_columns(self.columns, self.numbers, w - at.x, moved)
+        moved += self.point.shift(float(self.mixed @ (w - at.x)), self.total)
+        start = -working.combine(self.point.slopes + bends * moved)
+        r = start.copy()
+        y = flat(r)
+        p, rest = y, float(r @ y)
+        enough = CG_RESIDUAL**2 * rest
+        d = np.zeros(face.size)
+        for _ in range(CG_STEPS):
+            image = hessian(p)
+            bend = float(p @ image)
+            if not bend > 0:
+                break
+            a = rest / bend
+            turned = np.count_nonzero(signs * (w[face] + d + a * p) < 0)
+            if turned > max(2, TURNED * face.size):  # far out of the face
+                break
+            d += a * p
+            r -= a * image
+            y = flat(r)
+            before, rest = rest, float(r @ y)
+            if not rest > enough:
+                break
+            p = y + (rest / before) * p
+        new = w[face] + d
+        d = np.where(np.sign(new) == signs, new, 0.0) - w[face]
+        if not float(d @ (hessian(d) / 2 - start)) < 0:  # what was cut off was worth more
+            return False
+        w[face] += d
+        return not rest > enough
+
+
+def _onto_sphere(w: Vector, face: NDArray[np.int64], diagonal: Vector, radius: float) -> None:
+    """sum |w| = radius by the shortest way in the metric of the diagonal, signs kept; in place.
+
+    A plain scaling is far stiffer: near the minimum it would undo what the descent has gained.
+    """
+    signs, give = np.sign(w[face]), 1 / diagonal[face]
+    missing = radius - float(np.abs(w[face]).sum())
+    new = w[face] + signs * give * (missing / float(give.sum()))
+    w[face] = np.where(np.sign(new) == signs, new, 0.0)
 
 
 def _violation(g: Vector, x: Vector, multiplier: float, signed: bool) -> float:
     inside = np.maximum((np.abs(g) if signed else -g) - multiplier, 0.0)
     return float(np.where(x != 0, np.abs(g + multiplier * np.sign(x)), inside).sum())
-
-
-def _polish(
-    rows: Rows, point: Point, chosen: NDArray[np.int64], face: NDArray[np.int64], g: Vector,
-    w: Vector, x: Vector, diagonal: Vector, mixed: Vector, total: float,
-) -> None:  # fmt: skip
-    """Conjugate gradients on the model over the face of w, sum |w| kept; w changes in place.
-
-    Preconditioned by the diagonal. A weight that would change its sign becomes 0.
-    """
-    working = rows.working(chosen[face])
-    bends, signs, scale = point.bends, np.sign(w[face]), 1 / diagonal[face]
-    mixed_face = mixed[face]
-
-    def hessian(d: Vector) -> Vector:
-        out = working.product(bends, d)
-        return out - mixed_face * (float(mixed_face @ d) / total) if total > 0 else out
-
-    def flat(r: Vector) -> Vector:
-        """The preconditioned residual, less what would change sum |w|."""
-        y = scale * r
-        return y - scale * signs * (float(signs @ y) / across)
-
-    across = float(signs @ (scale * signs))
-    gone = np.flatnonzero((w == 0) & (x != 0))
-    slopes = g[face] + hessian((w - x)[face])
-    if gone.size:  # what has left the face still counts in the model
-        moved = np.zeros(point.z.size)
-        from adafw.kernels.descent import add_columns
-
-        add_columns(rows.column_arrays(), chosen[gone].view(np.uint64), -x[gone], moved)
-        slopes += working.combine(bends * moved)
-        if total > 0:
-            slopes -= mixed_face * (float(bends @ moved) / total)
-    if total > 0:
-        slopes -= mixed_face * (float(point.slopes.sum()) / total)
-    r = -slopes
-    y = flat(r)
-    p, rest = y, float(r @ y)
-    enough = CG_RESIDUAL**2 * rest
-    d = np.zeros(face.size)
-    for _ in range(CG_STEPS):
-        image = hessian(p)
-        bend = float(p @ image)
-        if not bend > 0:
-            break
-        a = rest / bend
-        d += a * p
-        r -= a * image
-        y = flat(r)
-        before, rest = rest, float(r @ y)
-        if not rest > enough:
-            break
-        p = y + (rest / before) * p
-    new = w[face] + d
-    w[face] = np.where(np.sign(new) == signs, new, 0.0)
