@@ -169,9 +169,7 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
         if missed > 1e-15 and missed > 0.01 * abs(over):
             continue  # the rho do not belong to this l yet
         fall = xp.where(alive, group_sums(share / below, labels, count) / sum3, zero)
-        falls = float(xp.sum(fall))
-        # Where x is so far outside that nothing falls, only rounding is left of the rest.
-        step = over / falls if falls > 0 else 0.0
+        step = over / float(xp.sum(fall))
         if abs(step) <= 1e-16 * l or abs(over) <= 2e-16:
             break
         l, rho = l + step, rho - step * fall

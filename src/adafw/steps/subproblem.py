@@ -94,9 +94,11 @@ def _face(
         slopes = m + h * (y - x) / eta
         v = constraint.lmo(slopes.reshape(shape)).reshape(-1)
         gap = float(np.vdot(slopes, y - v))
-        better = ~chosen & _beats(kind, slopes, y, chosen)
-        if not gap > (enough or 0.0) or not better.any():
+        if enough is not None and gap <= enough:
             break
+        better = ~chosen & _beats(kind, slopes, y, chosen)
+        if not better.any():
+            continue
         chosen = _whole_groups(kind, chosen | better)
         y = _on_face(kind, chosen, x, m, h, eta)
     return y.reshape(shape)

@@ -139,7 +139,7 @@ class _Model:
         self, h: Hessian, y: Array, slopes: Vector
     ) -> tuple[Vector, Vector, Vector] | None:
         """Towards the projection in the metric of diag(H), as far as the model falls."""
-        s = self.part.kind.project(y - slopes / h.scale, h.scale) - y
+        s = self.part.kind.project(y - self._near(slopes / h.scale), h.scale) - y
         slope = float(np.vdot(slopes, s))
         if not slope < 0:
             return None
@@ -147,6 +147,11 @@ class _Model:
         bend = float(np.vdot(s, image))
         gamma = 1.0 if not bend > -slope else -slope / bend
         return gamma * s, gamma * image, gamma * move
+
+    def _near(self, d: Vector) -> Vector:
+        """d, cut to a few lengths of the set: of a step far outside, projections keep no digits."""
+        most = 100 * float(self.part.kind.diameter(d.shape))
+        return d * min(1.0, most / max(float(np.linalg.norm(d)), 1e-300))
 
     def _face(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector] | None:
         """Newton's step on the face of y, back into the set, if the model falls."""
@@ -165,7 +170,7 @@ class _Model:
             image, move = h.product(p)
             return image + face.curve(p), move
 
-        d = solve(product, -slopes, tangent, self.share, _LIMIT).d
+        d = self._near(solve(product, -slopes, tangent, self.share, _LIMIT).d)
         promise, gamma = float(np.vdot(slopes, d)), 1.0
         for _ in range(12):
             s = self.part.kind.project(y + gamma * d, h.scale) - y
