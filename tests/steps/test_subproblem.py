@@ -22,7 +22,9 @@ SETS = {
     "box": adafw.Box(-np.linspace(0, 1, N), np.linspace(0, 2, N)),
     "group": adafw.GroupBall(1.2, GROUPS),
     "k-sparse": adafw.KSparse(0.5, 3),
-    "product": adafw.Product([(adafw.L1Ball(1.0), 5), (adafw.LInfBall(0.5), 4), (adafw.L2Ball(1.0), 3)]),
+    "product": adafw.Product(
+        [(adafw.L1Ball(1.0), 5), (adafw.LInfBall(0.5), 4), (adafw.L2Ball(1.0), 3)]
+    ),
 }
 CALLS = {"linf": 1, "box": 1}
 

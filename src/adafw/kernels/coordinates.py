@@ -12,7 +12,11 @@ import numpy as np
 from adafw.kernels.jit import jit
 from adafw.kernels.rows import ONE
 
-_FACTOR, _SHIFT, _UPPER = np.uint64(6364136223846793005), np.uint64(1442695040888963407), np.uint64(33)
+_FACTOR, _SHIFT, _UPPER = (
+    np.uint64(6364136223846793005),
+    np.uint64(1442695040888963407),
+    np.uint64(33),
+)
 
 
 @jit
@@ -77,10 +81,7 @@ def matrix_sweep(matrix: Any, lower: Any, upper: Any, d: Any, slopes: Any, order
         j = order[k]
         slope, bend = slopes[j], matrix[j, j]
         gap += slope * (d[j] - (lower[j] if slope > 0 else upper[j]))
-        if bend > 0:
-            end = d[j] - slope / bend
-        else:
-            end = d[j]
+        end = d[j] - slope / bend if bend > 0 else d[j]
         end = min(max(end, lower[j]), upper[j])
         if end != d[j]:
             step = end - d[j]

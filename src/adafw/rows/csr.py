@@ -84,7 +84,11 @@ class CSRRows(Rows):
         dtype = np.result_type(self.dtype, weights.dtype, d.dtype)
         parts = min(4, self.matrix.nnz // (16 * n))
         parts = 1 if parts < 2 or self.matrix.nnz < _LARGE else parts
-        move, sums, ranges = np.empty(m, dtype), np.zeros((parts, n), dtype), threads.bounds(m, parts)
+        move, sums, ranges = (
+            np.empty(m, dtype),
+            np.zeros((parts, n), dtype),
+            threads.bounds(m, parts),
+        )
         threads.share(
             lambda k: rows.curve(self.arrays, *ranges[k], weights, d, move, sums[k]), parts
         )

@@ -62,9 +62,9 @@ def _blocks(
 ) -> Array:  # fmt: skip
     """Set by set; a call of the product's LMO is one of each."""
     done, most = [], 0
-    for block, parts in product.parts(x, m, h):
+    for block, (point, linear, metric) in product.parts(x, m, h):
         counted = CountedSet(block)
-        done.append(solve(counted, *parts, eta, calls, enough).reshape(-1))
+        done.append(solve(counted, point, linear, metric, eta, calls, enough).reshape(-1))
         most = max(most, counted.lmo_calls)
     if isinstance(constraint, CountedSet):
         constraint.lmo_calls += most

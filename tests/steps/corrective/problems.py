@@ -14,7 +14,9 @@ from adafw.objectives import WithIntercept
 def labels(rng: np.random.Generator, A: Any, noise: float = 1.0) -> Any:
     u = rng.standard_normal(A.shape[1])
     z = A @ u
-    return np.where(z / (np.abs(z).max() + 1e-300) + noise * rng.standard_normal(len(z)) > 0, 1.0, -1.0)
+    return np.where(
+        z / (np.abs(z).max() + 1e-300) + noise * rng.standard_normal(len(z)) > 0, 1.0, -1.0
+    )
 
 
 def hostile(n: int = 12) -> Iterator[tuple[str, Any, Any, Any]]:

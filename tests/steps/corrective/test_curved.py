@@ -32,7 +32,9 @@ def solved(f, constraint, **limits):
 
 @pytest.mark.parametrize("kind", SETS)
 @pytest.mark.parametrize("products_only", [False, True])
-@pytest.mark.parametrize("name, f", list(models()), ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("name", "f"), list(models()), ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_hostile_problems_end_feasible_and_certified(kind, products_only, name, f, monkeypatch):
     if products_only:
         monkeypatch.setattr(curvature, "_SMALL", 0)
@@ -59,7 +61,8 @@ def test_minimum_of_a_box_is_that_of_another_solver(rows, intercept):
     f = WithIntercept(f) if intercept else f
     r = solved(f, adafw.LInfBall(0.1))
     other = scipy_minimize(
-        f.value_and_gradient, np.zeros(230), jac=True, method="L-BFGS-B", bounds=[(-0.1, 0.1)] * 230,
+        f.value_and_gradient, np.zeros(230), jac=True, method="L-BFGS-B",
+        bounds=[(-0.1, 0.1)] * 230,
         options={"ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
     assert r.value <= other.fun + 1e-12

@@ -122,9 +122,7 @@ class _Model:
                 break
         state["word"] = int(word)
 
-    def _face(
-        self, h: Hessian, d: Vector, slopes: Vector
-    ) -> tuple[Vector, Vector, Vector | None]:
+    def _face(self, h: Hessian, d: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector | None]:
         """Conjugate gradients on the coordinates that are free, then a step inside the box."""
         width = self.upper - self.lower
         near = np.clip(d - slopes / h.scale, self.lower, self.upper) - d

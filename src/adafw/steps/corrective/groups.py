@@ -61,7 +61,7 @@ class GroupCorrector:
 
 def _working_set(kind: Any, x: Array, g: Array) -> NDArray[np.int64]:
     """The support, and what the set gains most by; groups as a whole, at most as many again."""
-    room = max(_FIRST, np.count_nonzero(x))
+    room = max(_FIRST, int(np.count_nonzero(x)))
     if isinstance(kind, KSparse):
         steep, labels = np.abs(g), np.arange(x.size)
         inside = (x != 0) & (np.abs(x) < kind.radius * (1 - _EDGE))
@@ -93,9 +93,7 @@ def _part(kind: Any, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
     return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
 
 
-def _newton(
-    f: Any, part: Any, x: Array, g: Array, gap: float, state: dict[str, Any]
-) -> Array:
+def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: dict[str, Any]) -> Array:
     """A few Newton steps on the restricted problem."""
     seen = view(f)
     weights, here = seen.weights(x), at(seen, x)

@@ -123,9 +123,7 @@ def newton_steps(
         point.move(dz, t)
 
 
-def minimise(
-    matrix: Vector, slopes: Vector, at: Weights, tolerance: float
-) -> tuple[Vector, float]:
+def minimise(matrix: Vector, slopes: Vector, at: Weights, tolerance: float) -> tuple[Vector, float]:
     """(u, slack) of the model's minimiser: pairwise steps, and exact ones on the face they find."""
     from adafw.kernels.working_set import pairwise
 

@@ -87,7 +87,11 @@ def _joined(
     if gamma == 0:
         return left, right, z
     a, b = math.sqrt(1 - gamma), math.sqrt(gamma)
-    return np.hstack([a * left, b * new_left]), np.hstack([a * right, b * new_right]), z + gamma * move
+    return (
+        np.hstack([a * left, b * new_left]),
+        np.hstack([a * right, b * new_right]),
+        z + gamma * move,
+    )
 
 
 def _line(seen: Factored, z: Matrix, move: Matrix, value: float, slope: float) -> float:
@@ -126,15 +130,13 @@ def _newton_step(
         return None
     scale = np.vstack(seen.diagonals(bend, left, right)) + s
     scale = np.maximum(scale, 1e-8 * float(scale.max()))
-    across = None if normal is None else normal / scale
+    across = np.zeros(0) if normal is None else normal / scale
 
     def product(d: Matrix) -> tuple[Matrix, Matrix]:
         dl, dr = d[:p], d[p:]
         dz = seen.predict(dl, right) + seen.predict(left, dr)
         second = seen.matrix(seen.bent(bend, dz))
-        image = np.vstack(
-            [second @ right + slopes @ dr, second.T @ left + slopes.T @ dl]
-        )
+        image = np.vstack([second @ right + slopes @ dr, second.T @ left + slopes.T @ dl])
         return image + s * d, dz
 
     def tangent(r: Matrix) -> Matrix:
