@@ -24,8 +24,8 @@ class Part(NamedTuple):
 
 
 @jit
-def restrict(rows: Any, position: Any, part: Any) -> int:
-    """Copies the entries of columns with a position; returns how many there are.
+def restrict(rows: Any, position: Any, part: Any) -> None:
+    """Copies the entries of columns with a position.
 
     An entry is written before it is known to stay, and written over if it does not: no branch.
     """
@@ -40,7 +40,6 @@ def restrict(rows: Any, position: Any, part: Any) -> int:
             out_positions[count] = where
             count += ONE if where != OUTSIDE else np.uint64(0)
     out_starts[starts.size - 1] = count
-    return count
 
 
 @jit

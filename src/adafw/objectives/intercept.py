@@ -42,7 +42,8 @@ class WithIntercept(SeparableSum):
         self.convex, self.curvature = model.convex, model.curvature
         weight = model.sample_weight
         self._weighted = None if weight is None or weight.all() else np.flatnonzero(weight)
-        self._last: tuple[Any, Any, float] = (None, None, 0.0)
+        self._last: tuple[Any, float, Any] = (None, 0.0, None)  # z, b(x), gradient if known
+        self.remembers = True
         #: The best constant prediction, b(0).
         self.constant = self._best_constant()
         self.intercept = self.constant
@@ -56,8 +57,13 @@ class WithIntercept(SeparableSum):
         return self.model.value_at(z + b)
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
-        slopes = self.slopes(x, batch)
-        return self.rows.combine(slopes / len(slopes), batch)
+        if batch is not None:
+            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+        z, b = self.predictions(x)
+        if self._last[2] is None:
+            slopes = self.model.slopes_at(z + b)
+            self._last = (z, b, self.rows.combine(slopes / self.n_terms))
+        return self._last[2].copy()
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         if batch is not None:
@@ -131,12 +137,14 @@ class WithIntercept(SeparableSum):
 
     def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
-        known = self._last[0]
-        # Compared by its entries: a run may move its x in place.
-        if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
-            z = self.rows.dot(x)
-            self._last = (x.copy(), z, self.shift(z))
-        return self._last[1], self._last[2]
+        z, _ = self.model.predictions(x)
+        if self._last[0] is not z:  # z is the same object for as long as x is the same
+            self._last = (z, self.shift(z), None)
+        return z, self._last[1]
+
+    def remember(self, x: Array, z: NDArray[Any]) -> None:
+        """Takes z for A x: of someone who had to compute it anyway."""
+        self.model.remember(x, z)
 
     def _best_constant(self) -> float:
         """b(0): the root of the sum of slopes, from a bracket grown by doubling."""

@@ -18,7 +18,6 @@ from adafw.objectives.line import Line
 from adafw.rows import as_rows
 from adafw.typing import Array, Batch, Plain
 
-
 #: Losses that the kernels know, exact types only: a subclass may do anything.
 _CODES: dict[type, int] = {
     Squared: codes.SQUARED,
@@ -62,6 +61,7 @@ class LinearModel(SeparableSum):
         self.shape = self.rows.shape[1:]
         self.dtype = self.rows.dtype
         self.loss = loss
+        self.remembers = True
         #: The number by which the kernels know the loss; None if they do not.
         self.loss_code = _CODES.get(type(loss))
         self.convex = loss.convex
@@ -91,6 +91,10 @@ class LinearModel(SeparableSum):
     def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """(A x, 0), remembered for the last x: value, gradient, record and step ask in turn."""
         return self._at(x).z, 0.0
+
+    def remember(self, x: Array, z: NDArray[Any]) -> None:
+        """Takes z for A x: of someone who had to compute it anyway."""
+        self._last = _Point(x.copy(), z)
 
     def value(self, x: Array) -> float:
         return self.value_at(self._at(x).z)

@@ -26,6 +26,8 @@ class CSRRows(Rows):
     `dtype` of points and products; None means that of A.
     """
 
+    by_coordinates = True
+
     def __init__(self, A: Any, dtype: Any = None) -> None:
         self.matrix = A
         self.shape = (A.shape[0], A.shape[1])

@@ -22,6 +22,8 @@ _SLICE = 1 << 20
 class DenseRows(Rows):
     """A C-contiguous array of float32 or float64; `dtype` of points and products, None as A's."""
 
+    by_coordinates = True
+
     def __init__(self, A: NDArray[np.floating[Any]], dtype: Any = None) -> None:
         self.array = np.ascontiguousarray(A)
         self.shape = (A.shape[0], A.shape[1])

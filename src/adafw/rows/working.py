@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+#: Columns up to which a Gram matrix always pays, and above which it never does.
+_FEW, _MANY, _MANY_DENSE = 64, 500, 1500
+#: Its multiplications for each stored entry up to which it pays, in between: measured.
+_WORTH = 10
 #: Entries of a dense matrix scaled at a time, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
@@ -15,8 +19,10 @@ _SLICE = 1 << 20
 class WorkingRows(ABC):
     """A_S, the columns S of the matrix, S increasing. Products are float64."""
 
-    #: Multiplications that a Gram matrix takes.
-    work: float
+    #: m, the number of rows.
+    size: int
+    #: Whether a Gram matrix is worth its cost: that of about ten products.
+    gram_pays: bool
 
     @abstractmethod
     def dot(self, w: Vector) -> Vector:
@@ -55,8 +61,10 @@ class SparseWorking(WorkingRows):
         )
         working_set.restrict(arrays, position, part)
         self.part, self.shape = part, (starts.size - 1, chosen.size)
+        self.size = starts.size - 1
         each = np.diff(part.starts.view(np.int64)).astype(np.float64)
-        self.work = float(each @ each) / 2
+        few = chosen.size <= _FEW
+        self.gram_pays = few or (chosen.size <= _MANY and each @ each <= 2 * _WORTH * each.sum())
 
     def dot(self, w: Vector) -> Vector:
         out = np.empty(self.shape[0])
@@ -86,8 +94,8 @@ class DenseWorking(WorkingRows):
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = np.ascontiguousarray(array, np.float64)
         m, size = self.array.shape
-        # Counted as sparse multiplications, of which BLAS does about ten in the time of one.
-        self.work = m * size * size / 20
+        self.size = m
+        self.gram_pays = size <= _MANY_DENSE  # BLAS makes it, and nothing else is as fast
 
     def dot(self, w: Vector) -> Vector:
         return self.array @ w

@@ -2,7 +2,7 @@
 
 from adafw.steps.adaptive import AdaptiveStep, short_step
 from adafw.steps.base import Step
-from adafw.steps.corrective import CorrectiveStep
+from adafw.steps.corrective import CorrectiveStep, corrects_on
 from adafw.steps.frank_wolfe import FrankWolfeStep
 from adafw.steps.newton import NewtonStep
 from adafw.steps.preconditioned import PreconditionedStep
@@ -23,5 +23,6 @@ __all__ = [
     "SpectralStep",
     "Step",
     "StepRule",
+    "corrects_on",
     "short_step",
 ]

@@ -10,17 +10,23 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.descent import SETTLED, Working, descent
+from adafw.steps.corrective.descent import SETTLED, Working, descent, product
 from adafw.steps.corrective.newton import Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
 
-#: Atoms up to which the Hessian is a matrix, and its multiplications.
-MOST_ATOMS, MOST_WORK = 500, 1e9
+#: Atoms up to which the Hessian may be a matrix.
+MOST_ATOMS = 1500
 #: Atoms that join at least, and how many times those that are there at most.
 FIRST, GROWTH = 32, 1.0
+#: Atoms from which on four times as many join.
+MANY_ATOMS = 250
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
 PRICE, FALL = 0.3, 0.25
+
+
+#: Kinds of data whose kernels are compiled in this process.
+_COMPILED: set[tuple[Any, ...]] = set()
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,25 @@ class AtomCorrector:
     pairwise steps (`newton`), on more by coordinate descent on its model (`descent`).
     """
 
+    sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return isinstance(f, LinearModel | WithIntercept) and _shape(constraint) is not None
+        if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
+            return False
+        model = f.model if isinstance(f, WithIntercept) else f
+        rows, centred = model.rows.plain
+        return rows.by_coordinates and (model.loss.quadratic or not centred)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        model = f.model if isinstance(f, WithIntercept) else f
+        rows, _ = model.rows.plain
+        kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
+        if kind not in _COMPILED:
+            _COMPILED.add(kind)
+            _compile(model, rows)
+        z = state.get("predictions")
+        if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
+            f.remember(x, z)  # bit for bit what the run went on with
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
@@ -73,21 +96,30 @@ class AtomCorrector:
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
         if chosen.size <= MOST_ATOMS:
-            working = f.rows.working(chosen)
-            if working.work <= MOST_WORK:
+            working = point.rows.working(chosen)
+            if working.gram_pays:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, price)
                 gram = Gram(working, chosen, state)
                 few = fresh.size > 0
                 newton_steps(point, gram, atoms, gap, 2 if few else 6, 3e-2 if few else 3e-3)
-                return _placed(x, chosen, atoms.signs * atoms.u, shape), {**note, **gram.save()}
+                w = _inside(atoms.signs * atoms.u, shape)
+                note.update(gram.save())
+                return _placed(f, x, chosen, w, working.dot(w), note)
         calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
+        slopes = g[chosen]
+        if not shape.open:
+            # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
+            multiplier = -float(slopes @ w) / shape.radius
+            slopes = slopes - max(0.0, float(np.abs(slopes + multiplier).max()) - multiplier)
         at = Working(
-            f.rows, chosen, w, g[chosen], shape.radius, shape.signed, bound, price, calm, t
+            point.rows, chosen, w, slopes, shape.radius, shape.signed, bound, price, calm, t
         )
         w, bound, calm = descent(at, point)
-        return _placed(x, chosen, w, shape), {**note, "bound": int(bound), "calm": int(calm)}
+        w = _inside(w, shape)
+        note.update(bound=int(bound), calm=int(calm))
+        return _placed(f, x, chosen, w, product(at, w), note)
 
 
 def _shape(constraint: Constraint) -> _Shape | None:
@@ -121,7 +153,7 @@ def _steepest(
     steep[support] = -np.inf
     wanted = np.flatnonzero(steep > multiplier)
     most = max(FIRST, int(GROWTH * support.size))
-    if support.size > MOST_ATOMS / 2:
+    if support.size > MANY_ATOMS:
         most *= 4
     if wanted.size <= most:
         return wanted, level
@@ -130,11 +162,45 @@ def _steepest(
     return wanted[kept], 0.0 if bound else max(level, PRICE * others)
 
 
-def _placed(x: Array, chosen: NDArray[np.int64], w: Vector, shape: _Shape) -> Array:
-    """x with these entries, inside the set to the last digit."""
+def _inside(w: Vector, shape: _Shape) -> Vector:
+    """The weights within the set to the last digit."""
     norm = float(np.abs(w).sum())
     if norm > shape.radius or (not shape.open and norm > 0):
-        w = w * (shape.radius / norm)
+        return np.asarray(w * (shape.radius / norm))
+    return w
+
+
+def _placed(
+    f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
+    note: dict[str, Any],
+) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+    """(x with these entries, state): A x is at hand, and saves the next gradient a pass."""
     new = np.zeros_like(x)
     new[chosen] = w
-    return new
+    if x.dtype == np.float64:
+        f.remember(new, f.rows.shifted(z, new))
+        note["predictions"] = f.predictions(new)[0]
+    return new, note
+
+
+def _types(rows: Any) -> list[str]:
+    return [str(part.dtype) for part in rows.take(np.zeros(1, np.int64)).parts().values()]
+
+
+def _compile(model: LinearModel, rows: Any) -> None:
+    """Both ways on the first rows, so that their kernels are compiled."""
+    few = np.arange(min(8, model.n_terms))
+    weights = None if model.sample_weight is None else np.ones(few.size)
+    small = LinearModel(rows.take(few), model.y[few], model.loss, weights)
+    n = rows.shape[1]
+    x, chosen = np.zeros(n), np.arange(min(n, 3), dtype=np.int64)
+    point, g = Point(small, x), small.gradient(x).astype(np.float64)
+    working = small.rows.working(chosen)
+    gram = Gram(working, chosen, {})
+    newton_steps(point, gram, Weights(np.ones(chosen.size), x[chosen], 1.0, True), 1.0, 2, 0.1)
+    known = {**gram.save(), "chosen": chosen[:2], "gram": gram.lower[:2, :2]}
+    Gram(working, chosen, known)
+    for bound in (False, True):
+        start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
+        at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)
+        product(at, descent(at, Point(small, x))[0])

@@ -1,4 +1,4 @@
-"""What a corrector must know: one kind of set, and how f descends over it with second derivatives."""
+"""What a corrector must know: one kind of set, and how f descends over it to second order."""
 
 from typing import Any, Protocol
 
@@ -13,8 +13,14 @@ class Corrector(Protocol):
     To add one: a file with a class of these members, a line in `step.CORRECTORS`.
     """
 
+    #: Sets that it knows.
+    sets: tuple[type, ...]
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Before the clock runs: compiles, and tells f what the state knows of x."""
 
     def init(self, x: Array) -> dict[str, Any]:
         """Its state before t = 0: plain arrays and numbers."""

@@ -58,10 +58,35 @@ def descent(at: Working, point: Point) -> tuple[Vector, bool, bool]:
         if t >= SHORT or -promised <= 1e-9 * abs(point.value):
             break
         point.bends = point.raised_bends(dz)
+    if not (t > SHORT**2 and promised < 0):
+        w, t = _plain_step(at, point, model)
     new = w if t == 1.0 else at.x + t * (w - at.x)
-    changed = np.count_nonzero((new != 0) != (at.x != 0))
-    calm = t >= SHORT and changed <= max(2, SETTLED * np.count_nonzero(new))
+    changed = int(np.count_nonzero((new != 0) != (at.x != 0)))
+    calm = t >= SHORT and changed <= max(2, SETTLED * int(np.count_nonzero(new)))
     return new, bound, calm and (model.solved or not at.calm)
+
+
+def _plain_step(at: Working, point: Point, model: "_Model") -> tuple[Vector, float]:
+    """(w, step size) of something simpler, where the multiplier did not settle.
+
+    First a descent with the multiplier held, scaled into the set; then the Frank-Wolfe step, which
+    always descends.
+    """
+    for w in (model.held(), model.vertex()):
+        dz, promised, toll = model.way(w, at.bound)
+        t = point.step_size(dz, promised, toll) if promised < 0 else 0.0
+        if t > SHORT**2:
+            return w, t
+    return w, t
+
+
+def product(at: Working, w: Vector) -> Vector:
+    """A w, for weights of the chosen coordinates."""
+    from adafw.kernels import descent as kernels
+
+    z = np.zeros(at.rows.shape[0])
+    kernels.add_columns(at.rows.column_arrays(), at.chosen.view(np.uint64), w, z)
+    return z
 
 
 class _Model:
@@ -104,6 +129,21 @@ class _Model:
         if norm > at.radius or (bound and norm > 0.9 * at.radius):
             w *= at.radius / norm
         return w, bound
+
+    def held(self) -> Vector:
+        """A few epochs with the multiplier held, scaled into the set."""
+        at, w = self.at, self.at.x.copy()
+        multiplier = max(-float(at.g @ at.x) / at.radius, 0.0) if at.bound else at.price
+        self._descend(w, multiplier, False, FIRST_EPOCHS)
+        norm = float(np.abs(w).sum())
+        return np.asarray(w * (at.radius / norm)) if norm > at.radius else w
+
+    def vertex(self) -> Vector:
+        """The linear minimiser."""
+        at, w = self.at, np.zeros_like(self.at.x)
+        j = int(np.argmax(np.abs(at.g) if at.signed else -at.g))
+        w[j] = -at.radius * np.sign(at.g[j]) if at.signed else at.radius
+        return w
 
     def way(self, w: Vector, bound: bool) -> tuple[Vector, float, float]:
         """(A (w - x) + shift of b, the slope on it, its price)."""

@@ -45,11 +45,11 @@ class Gram:
     def __init__(self, working: WorkingRows, chosen: NDArray[np.int64], state: dict[str, Any]):
         self.working, self.chosen = working, chosen
         size = chosen.size
-        before = state.get("chosen")
         self.lower = np.zeros((size, size))
         self.bends: Vector | None = None
-        if before is None or "gram" not in state:
+        if not _fits(state, working.size):
             return
+        before = state["chosen"]
         known = np.isin(chosen, before, assume_unique=True)
         if 2 * np.count_nonzero(known) < size:
             return  # cheaper anew
@@ -84,6 +84,12 @@ class Gram:
 
     def save(self) -> dict[str, Any]:
         return {"chosen": self.chosen, "gram": self.lower, "bends": self.bends}
+
+
+def _fits(state: dict[str, Any], m: int) -> bool:
+    """Whether a state holds a Gram matrix, and one that the kernels can take."""
+    shapes = [np.shape(state.get(key, 0.0)) for key in ("chosen", "gram", "bends")]
+    return len(shapes[0]) == 1 and shapes[1] == 2 * shapes[0] and shapes[2] == (m,)
 
 
 def newton_steps(

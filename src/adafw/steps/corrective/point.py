@@ -19,12 +19,14 @@ class Point:
     """f(x, b) as a function of the predictions z = A x + b, moved along as x and b move.
 
     `slopes` and `bends` are phi_i' / m and phi_i'' / m; an intercept b, where there is one, moves
-    with x: a step takes it out of its model (`Point.free`).
+    with x: a step takes it out of its model (`Point.free`). Rows less their mean are rows with an
+    intercept: of squares, whose bends are the weights of that mean, it is the same model.
     """
 
     def __init__(self, f: LinearModel | WithIntercept, x: Array) -> None:
-        self.free = isinstance(f, WithIntercept)
         self.model: LinearModel = f.model if isinstance(f, WithIntercept) else f
+        self.rows, centred = self.model.rows.plain
+        self.free = isinstance(f, WithIntercept) or centred
         z, b = f.predictions(x)
         self.z: Vector = z.astype(np.float64) + b
         self._measure()

@@ -31,8 +31,9 @@ class CorrectiveStep(Step):
 
     Fully corrective Frank-Wolfe (Holloway 1974, Jaggi 2013): the exact gradient names new atoms,
     as a linear minimisation does, and f is minimised over the hull of all atoms kept. Needs exact
-    gradients, an objective with second derivatives (`LinearModel`, `WithIntercept`) and one of the
-    sets L1Ball, Simplex, UnitSimplex. One gradient an iteration; iterations are few (5 to 20).
+    gradients, an objective with second derivatives and one of the sets L1Ball, Simplex, UnitSimplex
+    (`atoms`), LInfBall, Box (`box`), L2Ball (`l2_ball`), GroupBall, KSparse (`groups`), NuclearBall
+    (`nuclear`), each by what fits it. One gradient an iteration; iterations are few (5 to 20).
     """
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
@@ -49,6 +50,11 @@ class CorrectiveStep(Step):
     def init(self, x: Array) -> dict[str, Any]:
         return {}
 
+    def prepare(
+        self, f: FiniteSum, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> None:
+        corrector_for(f, constraint).prepare(f, x, state)
+
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: dict[str, Any],
@@ -61,6 +67,11 @@ class CorrectiveStep(Step):
     @property
     def most_lmo_calls(self) -> int:
         return 1
+
+
+def corrects_on(constraint: Constraint) -> bool:
+    """Whether a CorrectiveStep knows the set, for linear models whose rows it can restrict."""
+    return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
 
 
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
