@@ -42,6 +42,8 @@ def test_hostile_problems_end_feasible_and_certified(kind, products_only, name, 
         monkeypatch.setattr(curvature, "_SMALL", 0)
     # Slopes of 1e4 that cancel leave fewer digits.
     digits = 1e-5 if "unscaled" in name else 1e-7
+    if kind == "k-sparse" and "huber" in name:
+        digits = 1e-4  # almost no residual has curvature: faces change one coordinate a time
     for radius in (1e-2, 1.0) if "unscaled" in name else (1e-6, 1.0, 1e3):
         if products_only and radius != 1.0:
             continue

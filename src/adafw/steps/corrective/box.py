@@ -28,8 +28,13 @@ class BoxCorrector:
     ended where they leave the box, take over (after More and Toraldo 1991). Products with H only.
     """
 
+    sets: tuple[type, ...] = (LInfBall, Box)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return f.has_hessian and isinstance(uncounted(constraint), LInfBall | Box)
+        return f.has_hessian and isinstance(uncounted(constraint), self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> dict[str, Any]:
         return {"word": 1}

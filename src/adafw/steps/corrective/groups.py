@@ -33,10 +33,15 @@ class GroupCorrector:
     its tangent plane, with the curvature of the norms, finish on it.
     """
 
+    sets: tuple[type, ...] = (GroupBall, KSparse)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
         flat = f.shape is not None and len(f.shape) == 1
-        return known and flat and isinstance(uncounted(constraint), GroupBall | KSparse)
+        return known and flat and isinstance(uncounted(constraint), self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> dict[str, Any]:
         return {"gap": 0.0}

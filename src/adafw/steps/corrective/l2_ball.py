@@ -27,8 +27,13 @@ class L2Corrector:
     H only, and none for steps back to the sphere.
     """
 
+    sets: tuple[type, ...] = (L2Ball,)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return f.has_hessian and isinstance(uncounted(constraint), L2Ball)
+        return f.has_hessian and isinstance(uncounted(constraint), self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}

@@ -32,9 +32,14 @@ class NuclearCorrector:
     2010). O(entries * rank) a product for `MatrixCompletion`. State: the factors.
     """
 
+    sets: tuple[type, ...] = (NuclearBall,)
+
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
-        return known and isinstance(uncounted(constraint), NuclearBall)
+        return known and isinstance(uncounted(constraint), self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
