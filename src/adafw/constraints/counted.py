@@ -61,8 +61,3 @@ class CountedSet(Constraint):
     @property
     def shape(self) -> tuple[int, ...] | None:
         return self.constraint.shape
-
-
-def uncounted(constraint: Constraint) -> Constraint:
-    """The set itself, if its calls are counted: what its kind is asked of."""
-    return constraint.constraint if isinstance(constraint, CountedSet) else constraint

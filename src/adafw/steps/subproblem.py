@@ -27,7 +27,7 @@ from adafw.constraints import (
     projections,
 )
 from adafw.constraints.base import Constraint
-from adafw.constraints.counted import CountedSet, uncounted
+from adafw.constraints.counted import CountedSet
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -46,7 +46,7 @@ def solve(
     """
     if math.isinf(eta):  # Q is linear
         return constraint.lmo(m)
-    kind = uncounted(constraint)
+    kind = constraint.bare
     if isinstance(kind, Product):
         return _blocks(constraint, kind, x, m, h, eta, calls, enough)
     if isinstance(kind, LInfBall | Box):

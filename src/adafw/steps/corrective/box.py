@@ -8,7 +8,6 @@ import numpy as np
 from adafw.constraints.balls import LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
-from adafw.constraints.counted import uncounted
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
@@ -31,7 +30,7 @@ class BoxCorrector:
     sets: tuple[type, ...] = (LInfBall, Box)
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return f.has_hessian and isinstance(uncounted(constraint), self.sets)
+        return f.has_hessian and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
         """Nothing is kept beside the state."""
@@ -160,7 +159,7 @@ class _Model:
 
 def bounds(constraint: Constraint, x: Array) -> tuple[Array, Array]:
     """(lower, upper), shaped as x."""
-    base = uncounted(constraint)
+    base = constraint.bare
     if isinstance(base, LInfBall):
         return np.full_like(x, -base.radius), np.full_like(x, base.radius)
     assert isinstance(base, Box)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
-from adafw.constraints.counted import uncounted
 from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.k_sparse import KSparse
 from adafw.objectives import LinearModel, WithIntercept
@@ -38,7 +37,7 @@ class GroupCorrector:
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
         flat = f.shape is not None and len(f.shape) == 1
-        return known and flat and isinstance(uncounted(constraint), self.sets)
+        return known and flat and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
         """Nothing is kept beside the state."""
@@ -52,7 +51,7 @@ class GroupCorrector:
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        whole: Any = uncounted(constraint)
+        whole: Any = constraint.bare
         chosen = _working_set(whole, x, g)
         small: Any = f
         if chosen.size < x.size:

@@ -7,7 +7,6 @@ import numpy as np
 
 from adafw.constraints.balls import L2Ball
 from adafw.constraints.base import Constraint
-from adafw.constraints.counted import uncounted
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
@@ -30,7 +29,7 @@ class L2Corrector:
     sets: tuple[type, ...] = (L2Ball,)
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        return f.has_hessian and isinstance(uncounted(constraint), self.sets)
+        return f.has_hessian and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
         """Nothing is kept beside the state."""

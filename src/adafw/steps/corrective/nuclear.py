@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
-from adafw.constraints.counted import CountedSet, uncounted
+from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
@@ -36,7 +36,7 @@ class NuclearCorrector:
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
-        return known and isinstance(uncounted(constraint), self.sets)
+        return known and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
         """Nothing is kept beside the state."""
@@ -47,7 +47,7 @@ class NuclearCorrector:
     def improve(
         self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, dict[str, Any]]:
-        ball: Any = uncounted(constraint)
+        ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
             (state["left"], state["right"]) if state else as_factors(x.reshape(shape), ball.radius)
