@@ -102,11 +102,13 @@ def against_liblinear(repeats):
             model = FrankWolfeClassifier(constraint="l1", radius=radius, fit_intercept=False)
             ours, peer, reached = [], {}, np.inf
             for repeat in range(repeats + 1):
-                model, seconds = timed(lambda model=model: model.fit(A, y))
+                model, seconds = timed(lambda model=model, A=A, y=y: model.fit(A, y))
                 reached = above(model.coef_.ravel())
                 ours += [seconds] * (repeat > 0)
                 for tol in 10.0 ** -np.arange(1, 9, 0.5):
-                    fitted, seconds = timed(lambda tol=tol, C=C: liblinear(C, tol).fit(A, y))
+                    fitted, seconds = timed(
+                        lambda tol=tol, C=C, A=A, y=y: liblinear(C, tol).fit(A, y)
+                    )
                     peer.setdefault(tol, []).append(seconds)
                     if above(fitted.coef_.ravel()) <= max(reached, 1e-10):
                         break
@@ -114,7 +116,8 @@ def against_liblinear(repeats):
             print(
                 f"{name}, {radius:.4g}, {np.count_nonzero(w)} | {1e3 * min(ours):.0f}, "
                 f"{certified:.0e}, {max(reached, 0):.0e} | {1e3 * min(peer[tol]):.0f}, "
-                f"{max(above(fitted.coef_.ravel()), 0):.0e} | ratio {min(ours) / min(peer[tol]):.2f}",
+                f"{max(above(fitted.coef_.ravel()), 0):.0e} | "
+                f"ratio {min(ours) / min(peer[tol]):.2f}",
                 flush=True,
             )
 
