@@ -10,7 +10,8 @@ import torch
 from adafw.torch.sharded import Shard
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
-CASES = ["ddp", "fsdp", "ties", "projected", "one_gather_per_inner_step", "refused", "checkpoints"]
+CASES = ["ddp", "fsdp", "ties", "projected", "one_gather_per_inner_step", "refused", "checkpoints",
+         "float64", "feasible"]  # fmt: skip
 
 
 @pytest.mark.slow

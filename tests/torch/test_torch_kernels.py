@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdamSFW, AdaSFW, kernels
-from adafw.torch.base import fast_update
+from adafw.torch import SFW, AdamSFW, AdaSFW, fast, kernels
 
 MAKERS = {
     "sfw": lambda p, **k: SFW(p, lr=0.1, **k),
@@ -63,14 +62,14 @@ def test_the_same_bits_in_every_run():
 def test_only_plain_contiguous_cpu_tensors_on_an_linf_ball_are_taken():
     options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None}
     x = torch.zeros(4, 3)
-    assert fast_update("adasfw", x, x, options) is kernels.adasfw
-    assert fast_update("adasfw", x.t(), x.t(), options) is None
-    assert fast_update("adasfw", x, torch.zeros(3, 4).t(), options) is None
-    assert fast_update("adasfw", x.to("meta"), x, options) is None
-    assert fast_update(None, x, x, options) is None
+    assert fast.update("adasfw", x, x, options) is kernels.adasfw
+    assert fast.update("adasfw", x.t(), x.t(), options) is None
+    assert fast.update("adasfw", x, torch.zeros(3, 4).t(), options) is None
+    assert fast.update("adasfw", x.to("meta"), x, options) is None
+    assert fast.update(None, x, x, options) is None
     for change in ({"fused": False}, {"constraint": adafw.L1Ball(1.0)}, {"constraint": None},
                    {"rescale": "gradient"}):  # fmt: skip
-        assert fast_update("sfw", x, x, {**options, **change}) is None
+        assert fast.update("sfw", x, x, {**options, **change}) is None
 
 
 def test_working_memory_grows_and_large_rooms_are_not_kept(monkeypatch):

@@ -1,27 +1,38 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
 import math
+import warnings
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from adafw import checks
 from adafw.arrays import all_finite
-from adafw.constraints import Constraint, LInfBall
-from adafw.torch import sharded
+from adafw.constraints import Constraint
+from adafw.torch import fast, sharded
 from adafw.torch.feasible import check_start, name_of
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
 Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
+
+
+class Flags(TypedDict, total=False):
+    """Options spelled as torch spells them.
+
+    maximize : ascend. foreach : a wish that changes no result. capturable : nothing is read back
+    from an accelerator, which holds here anyway; `lr` must then be a number. differentiable :
+    must be False, as the steps are made in place.
+    """
+
+    maximize: bool
+    foreach: bool | None
+    capturable: bool
+    differentiable: bool
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -40,12 +51,28 @@ class ConstrainedOptimizer(Optimizer):
     #: Sets that sharded parameters may have.
     sharded_sets: ClassVar[tuple[type, ...]] = sharded.EXACT
 
+    #: Whether to be constructed without any mention of a set is likely a mistake.
+    needs_sets: ClassVar[bool] = True
+
     def __init__(
-        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None
-    ) -> None:
+        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None,
+        flags: Flags | None = None,
+    ) -> None:  # fmt: skip
+        self._checked: dict[int, Any] = {}
+        unknown = (flags or {}).keys() - FLAGS.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}.")
         if weight_decay != 0:
-            raise ValueError(_NO_DECAY.format(weight_decay))
-        super().__init__(params, {"constraint": None, "fused": fused, **defaults})
+            raise ValueError(_NO_DECAY.format(weight_decay, *decay_radius(weight_decay)))
+        params = params if isinstance(params, Tensor) else list(params)
+        options = {"constraint": None, **FLAGS, **(flags or {}), "fused": fused, **defaults}
+        super().__init__(params, options)
+        if self.needs_sets and not any(isinstance(g, dict) and "constraint" in g for g in params):
+            warnings.warn(_NO_SET.format(type(self).__name__), stacklevel=3)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._remember_sets()
 
     def check_options(self, group: dict[str, Any]) -> None:
         """Refuses options out of range when a group is added."""
@@ -65,9 +92,21 @@ class ConstrainedOptimizer(Optimizer):
             self.param_groups.pop()
             raise
 
+    def _remember_sets(self) -> None:
+        self._checked = {id(group): group.get("constraint") for group in self.param_groups}
+
     def _check_group(self, group: dict[str, Any]) -> None:
-        if group.get("weight_decay", 0) != 0:
-            raise ValueError(_NO_DECAY.format(group["weight_decay"]))
+        """Refuses what does not fit together; asked again when a group gets another set."""
+        decay = group.get("weight_decay", 0)
+        if decay != 0:
+            raise ValueError(_NO_DECAY.format(decay, *decay_radius(decay)))
+        if group["differentiable"]:
+            raise ValueError(
+                "differentiable must be False, got True: the steps are made in place, so autograd "
+                "cannot go through them."
+            )
+        if group["capturable"] and isinstance(group["lr"], Tensor):
+            raise ValueError("lr must be a number with capturable=True, got a tensor.")
         constraint = group["constraint"]
         if constraint is not None and not isinstance(constraint, Constraint):
             raise TypeError(
@@ -75,12 +114,14 @@ class ConstrainedOptimizer(Optimizer):
                 f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
             )
         self.check_options(group)
+        fast.check_asked(self.kernel, group, type(self).__name__)
         for i, p in enumerate(group["params"]):
             if not p.is_floating_point():
                 raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
             sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
             if p.requires_grad:
                 check_start(p, group, i)
+        self._checked[id(group)] = constraint
 
     def step(self, closure: Closure | None = None) -> Any:
         """One step on every parameter that has a gradient; returns what `closure` returns."""
@@ -91,18 +132,24 @@ class ConstrainedOptimizer(Optimizer):
         self._step({p: p.grad for group in self.param_groups for p in group["params"]})
         return loss
 
+    # Under torch.compile the step runs as it is: kernels, kept memory and counters do not trace.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
         """Checks everything, then moves; so an error leaves parameters and state as they were."""
         whole: list[Work] = []
         parts: list[Work] = []
         for group in self.param_groups:
+            if self._checked.get(id(group), _NEVER) is not group["constraint"]:
+                self._check_group(group)
             options, buffers = {**group, "lr": self.check_lr(group)}, self.buffers_of(group)
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
                     continue
                 check_gradient(g, group, i)
+                g = -g if group["maximize"] else g
+                fast.check_taken(p, g, group, i)
                 if len(self.state[p]) <= len(buffers):  # "step" is there too
                     self._prepare(p, group, i, g)
                 if options["lr"] > 0:
@@ -116,7 +163,7 @@ class ConstrainedOptimizer(Optimizer):
         if p.dtype in _LOW or g.dtype is not p.dtype:
             dtype = state_dtype(p)
             x, g = p.to(dtype), g.to(dtype)
-        update = fast_update(self.kernel, x, g, options) or self.update
+        update = fast.update(self.kernel, x, g, options) or self.update
         update(x, g, state, options)
         if x is not p:
             p.copy_(x)
@@ -178,40 +225,83 @@ class ConstrainedOptimizer(Optimizer):
         keeps its precision, where torch's own would round it to the dtype of the parameter.
         """
         sets = [group["constraint"] for group in self.param_groups]
-        for i, (saved, live) in enumerate(zip(state_dict["param_groups"], sets, strict=False)):
-            self._check_saved(i, saved, state_dict["state"])
+        taken: list[dict[str, Any]] = []
+
+        def check(_: Optimizer, packed: dict[str, Any]) -> None:
+            self._check_saved(packed, sets)
+            taken.append(packed)
+
+        def restore(_: Optimizer) -> None:
+            self._restore(taken[0], sets)
+
+        # After the user's own hooks, which may hand on another dict, and before those that follow.
+        hooks = [self.register_load_state_dict_pre_hook(check),
+                 self.register_load_state_dict_post_hook(restore, prepend=True)]  # fmt: skip
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _restore(self, packed: dict[str, Any], sets: list[Any]) -> None:
+        """The live sets and the state in its own precision, after torch has loaded the rest."""
+        for group, live in zip(self.param_groups, sets, strict=True):
+            group["constraint"] = live
+            for flag in FLAGS:
+                group.setdefault(flag, self.defaults[flag])
+        self._remember_sets()
+        ids = chain.from_iterable(group["params"] for group in packed["param_groups"])
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        for i, p in zip(ids, params, strict=True):
+            for key, value in packed["state"].get(i, {}).items():
+                if isinstance(value, Tensor) and key != "step":
+                    self.state[p][key] = _loaded(value, p)
+
+    def _check_saved(self, packed: dict[str, Any], sets: list[Any]) -> None:
+        """Refuses a checkpoint with options or state of another optimizer, or with other sets."""
+        for i, (saved, live) in enumerate(zip(packed["param_groups"], sets, strict=False)):
+            wrong = self.defaults.keys() - FLAGS.keys() - saved.keys()
+            for key in saved["params"]:
+                known = {"step", "begun", *self.buffers_known()}
+                wrong |= packed["state"].get(key, {}).keys() - known
+            if wrong:
+                raise ValueError(
+                    f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
+                    f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made "
+                    "it."
+                )
             if saved.get("constraint") != _described(live):
                 raise ValueError(
                     f"parameter group {i} is held to {live!r}, but the checkpoint was made with "
                     f"{saved.get('constraint')}; construct the optimizer with the same sets."
                 )
-        super().load_state_dict(state_dict)
-        for group, live in zip(self.param_groups, sets, strict=True):
-            group["constraint"] = live
-        ids = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
-        params = chain.from_iterable(group["params"] for group in self.param_groups)
-        for i, p in zip(ids, params, strict=True):
-            for key, value in state_dict["state"].get(i, {}).items():
-                if isinstance(value, Tensor):
-                    self.state[p][key] = _loaded(value, p)
 
-    def _check_saved(self, i: int, group: dict[str, Any], states: dict[Any, Any]) -> None:
-        """Refuses a saved group that lacks an option, or has state, of another optimizer."""
-        wrong = self.defaults.keys() - group.keys()
-        for key in group["params"]:
-            wrong |= states.get(key, {}).keys() - {"step", "begun", *self.buffers}
-        if wrong:
-            raise ValueError(
-                f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
-                f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made it."
-            )
+    def buffers_known(self) -> tuple[str, ...]:
+        """The state tensors that a parameter of any group may have."""
+        return self.buffers
 
 
 _LOW = (torch.float16, torch.bfloat16)
+_NEVER = object()
+#: Options that torch's own optimizers have too; a checkpoint without them is taken.
+FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+         "fused": None}  # fmt: skip
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
-    "them by another objective than the one whose gap is measured; choose a smaller radius."
+    "them by another objective than the one whose gap is measured; a decay w is a ball of radius "
+    "1 / w, so take a set of radius {}, or {}."
 )
+_NO_SET = (
+    "{} was given no set, so that every step is the unconstrained one; make groups with "
+    'adafw.torch.constrain(model, adafw.LInfBall, diameter=6.0), or {{"params": ..., '
+    '"constraint": set}}.'
+)
+
+
+def decay_radius(decay: Any) -> tuple[str, str]:
+    """The radius that a decay stands for, and the optimizers that take one, for a message."""
+    number = isinstance(decay, int | float) and decay > 0
+    return f"{1 / decay:g}" if number else "1 / w", "Muon, Scion, Lion or Signum, which take one"
 
 
 def rate_of(group: dict[str, Any]) -> float:
@@ -223,29 +313,6 @@ def rate_of(group: dict[str, Any]) -> float:
 def state_dtype(p: Tensor) -> torch.dtype:
     """The dtype to compute in: the parameter's own, but float32 at least."""
     return torch.promote_types(p.dtype, torch.float32)
-
-
-def fast_update(
-    kernel: str | None, x: Tensor, g: Tensor, options: dict[str, Any]
-) -> Callable[..., None] | None:
-    """The compiled update for a tensor, or None where only plain torch will do."""
-    plain = (
-        kernel is not None
-        and options["fused"] is not False
-        and type(options["constraint"]) is LInfBall
-        and options.get("rescale") is None
-        and type(x) in (Tensor, Parameter)
-        and x.is_cpu
-        and x.is_contiguous()
-        and g.is_contiguous()
-    )
-    return getattr(_kernels(), kernel, None) if plain and kernel else None
-
-
-@cache
-def _kernels() -> Any:
-    """The module of compiled updates, None without numba; imported when first needed."""
-    return import_module("adafw.torch.kernels") if find_spec("numba") else None
 
 
 def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:

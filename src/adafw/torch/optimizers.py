@@ -1,11 +1,11 @@
 """SFW, AdaSFW and AdamSFW, and AdaGrad and AMSGrad with projection, as torch optimizers."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from adafw import checks
 from adafw.metrics.amsgrad import check_betas
 from adafw.torch import sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, rate_of
+from adafw.torch.base import ConstrainedOptimizer, Flags, rate_of
 from adafw.torch.updates import Update
 
 _RESCALE = (None, "gradient", "diameter")
@@ -39,9 +39,10 @@ class SFW(ConstrainedOptimizer):
         *,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "momentum": momentum, "rescale": rescale}
-        super().__init__(params, defaults, weight_decay, fused)
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -85,9 +86,10 @@ class AdaSFW(ConstrainedOptimizer):
         *,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "inner_steps": inner_steps, "offset": offset, "max_step": max_step}
-        super().__init__(params, defaults, weight_decay, fused)
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -125,10 +127,11 @@ class AdamSFW(ConstrainedOptimizer):
         *,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "inner_steps": inner_steps, "betas": betas, "offset": offset,
                     "max_step": max_step}  # fmt: skip
-        super().__init__(params, defaults, weight_decay, fused)
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -147,9 +150,10 @@ class AdaGrad(ConstrainedOptimizer):
     sharded_sets = sharded.ENTRYWISE
 
     def __init__(
-        self, params: Any, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0
-    ) -> None:
-        super().__init__(params, {"lr": lr, "offset": offset}, weight_decay, None)
+        self, params: Any, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0,
+        **flags: Unpack[Flags],
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "offset": offset}, weight_decay, None, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -175,9 +179,10 @@ class AMSGrad(ConstrainedOptimizer):
         offset: float = 1e-8,
         *,
         weight_decay: float = 0.0,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "offset": offset}
-        super().__init__(params, defaults, weight_decay, None)
+        super().__init__(params, defaults, weight_decay, None, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)

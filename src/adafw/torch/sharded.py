@@ -199,7 +199,7 @@ class Job:
         if isinstance(self.constraint, L1Ball):
             v = -radius * g.sign()
         elif isinstance(self.constraint, UnitSimplex):
-            v = radius * (g < 0)
+            v = radius * (g < 0).to(g.dtype)  # a bool times a number would be float32
         else:
             v = torch.full_like(g, radius)
         d = self.x.clone().reshape(-1)
@@ -228,6 +228,15 @@ def clip(x: Tensor, constraint: Constraint, shard: Shard) -> None:
 def local(x: Any) -> Tensor:
     """The part of x that lies on this rank (x itself if it is whole)."""
     return x.to_local() if is_sharded(x) else x
+
+
+def assign(p: Tensor, value: Tensor) -> None:
+    """p <- value, of which every rank has the whole."""
+    part = local(p)
+    if is_sharded(p) and part.numel() > 0:
+        value = Shard.of(p).part(value, part)
+    if part.numel() > 0:
+        part.copy_(value)
 
 
 def run(jobs: list[Job]) -> None:

@@ -1,0 +1,70 @@
+"""Which update of one tensor is compiled: chosen here once, for all optimizers."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from torch import Tensor
+from torch.nn import Parameter
+
+from adafw.constraints import LInfBall
+from adafw.torch.feasible import name_of
+
+#: Sets that the compiled updates know.
+KNOWN = (LInfBall,)
+
+
+def update(
+    kernel: str | None, x: Tensor, g: Tensor, options: Mapping[str, Any]
+) -> Callable[..., None] | None:
+    """The compiled update for a tensor, or None where only plain torch will do."""
+    if kernel is None or options["fused"] is False or not _is_plain(x, g) or not _knows(options):
+        return None
+    return getattr(_kernels(), kernel, None)
+
+
+def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None:
+    """Refuses fused=True where there is no compiled update."""
+    if group["fused"]:
+        why = f"{name} has none" if kernel is None else _why_not(group)
+        if why or _kernels() is None:
+            raise ValueError(
+                f"fused=True needs a compiled update, but {why or 'numba is not installed'}; leave "
+                "fused at None, which takes one where there is one."
+            )
+
+
+def check_taken(p: Tensor, g: Tensor, group: Mapping[str, Any], i: int) -> None:
+    """Refuses fused=True for a tensor that the compiled updates do not take."""
+    if group["fused"] and not _is_plain(p, g):
+        raise ValueError(
+            f"fused=True needs contiguous tensors on the CPU, but {name_of(group, i)} or its "
+            f"gradient is none (device {p.device}, strides {p.stride()} and {g.stride()}); leave "
+            "fused at None."
+        )
+
+
+def _knows(options: Mapping[str, Any]) -> bool:
+    return type(options["constraint"]) in KNOWN and options.get("rescale") is None
+
+
+def _why_not(options: Mapping[str, Any]) -> str:
+    """What of the options no compiled update knows, empty where all is known."""
+    if _knows(options):
+        return ""
+    if type(options["constraint"]) not in KNOWN:
+        known = ", ".join(kind.__name__ for kind in KNOWN)
+        return f"there is one for {known} only, not for {options['constraint']!r}"
+    return f"there is none with rescale={options['rescale']!r}"
+
+
+def _is_plain(x: Tensor, g: Tensor) -> bool:
+    return type(x) in (Tensor, Parameter) and x.is_cpu and x.is_contiguous() and g.is_contiguous()
+
+
+@cache
+def _kernels() -> Any:
+    """The module of compiled updates, None without numba; imported when first needed."""
+    return import_module("adafw.torch.kernels") if find_spec("numba") else None
