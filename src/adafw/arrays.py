@@ -129,7 +129,7 @@ def unit(x: Array) -> tuple[Array, Any]:
     xp = namespace(x)
     largest = xp.max(xp.abs(x))
     scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
-    wide = scaled if x.dtype.itemsize > 2 else (scaled.float() if is_tensor(x) else _single(scaled))
+    wide = scaled if x.dtype.itemsize > 2 else single(scaled)
     length = xp.sqrt(dot(wide, wide))
     direction = wide / xp.where(length > 0, length, xp.ones_like(length))
     return cast(direction, x), largest * length
@@ -140,8 +140,9 @@ def norm(x: Array) -> Any:
     return unit(x)[1]
 
 
-def _single(x: Array) -> Array:
-    return x.astype(np.float32)
+def single(x: Array) -> Array:
+    """x in float32."""
+    return x.float() if is_tensor(x) else x.astype(np.float32)
 
 
 def double(x: Array) -> Array:

@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 from adafw import checks
 from adafw.arrays import all_finite
 from adafw.constraints import Constraint
-from adafw.torch import fast, sharded
-from adafw.torch.feasible import check_start, name_of
+from adafw.torch import description, fast, sharded
+from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
@@ -74,9 +74,50 @@ class ConstrainedOptimizer(Optimizer):
         super().__setstate__(state)
         self._remember_sets()
 
+    def check_group(self, group: dict[str, Any]) -> None:
+        """Refuses a set that is none, weight decay, and options out of range."""
+        decay, constraint = group.get("weight_decay", 0), group["constraint"]
+        if decay != 0:
+            raise ValueError(_NO_DECAY.format(decay, *decay_radius(decay)))
+        if constraint is not None and not isinstance(constraint, Constraint):
+            raise TypeError(
+                f"constraint must be a set such as adafw.LInfBall(1.0), or None, got "
+                f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
+            )
+        self.check_options(group)
+        fast.check_asked(self.kernel, group, type(self).__name__)
+
     def check_options(self, group: dict[str, Any]) -> None:
         """Refuses options out of range when a group is added."""
         self.check_lr(group)
+
+    def current_set(self, group: dict[str, Any]) -> Constraint | None:
+        """The set that a step of this group is made in."""
+        return group["constraint"]
+
+    def set_of(self, group: dict[str, Any], p: Tensor) -> Constraint | None:
+        """The set of one parameter of a group."""
+        return self.current_set(group)
+
+    def gamma_of(self, group: dict[str, Any]) -> float | None:
+        """The step size of the next step, None where it is found in the step."""
+        return None
+
+    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
+        """What the method multiplies its step by, for the shape of a parameter."""
+        return 1.0
+
+    def held_groups(self) -> list[dict[str, Any]]:
+        """A group for each parameter with the set it has now, for `gap` and `make_feasible`."""
+        return [
+            {"params": [p], "names": [plain_name(group, i)], "constraint": self.set_of(group, p)}
+            for group in self.param_groups
+            for i, p in enumerate(group["params"])
+        ]
+
+    def describe(self) -> str:
+        """A table: each parameter's set, step size, what both are as (lr, weight_decay), where."""
+        return description.table(self)
 
     def check_lr(self, group: dict[str, Any]) -> float:
         """The learning rate, checked before each step since schedulers change it."""
@@ -97,9 +138,6 @@ class ConstrainedOptimizer(Optimizer):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuses what does not fit together; asked again when a group gets another set."""
-        decay = group.get("weight_decay", 0)
-        if decay != 0:
-            raise ValueError(_NO_DECAY.format(decay, *decay_radius(decay)))
         if group["differentiable"]:
             raise ValueError(
                 "differentiable must be False, got True: the steps are made in place, so autograd "
@@ -107,21 +145,25 @@ class ConstrainedOptimizer(Optimizer):
             )
         if group["capturable"] and isinstance(group["lr"], Tensor):
             raise ValueError("lr must be a number with capturable=True, got a tensor.")
-        constraint = group["constraint"]
-        if constraint is not None and not isinstance(constraint, Constraint):
-            raise TypeError(
-                f"constraint must be a set such as adafw.LInfBall(1.0), or None, got "
-                f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
+        recipe = group.get("recipe")
+        if recipe is not None and recipe != type(self).__name__.lower():
+            raise ValueError(
+                f"a group made by constrain(recipe={recipe!r}) is for adafw.torch."
+                f"{recipe.capitalize()}, got {type(self).__name__}."
             )
-        self.check_options(group)
-        fast.check_asked(self.kernel, group, type(self).__name__)
+        self.check_group(group)
+        constraint = group["constraint"]
         for i, p in enumerate(group["params"]):
             if not p.is_floating_point():
                 raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
             sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
             if p.requires_grad:
-                check_start(p, group, i)
+                self.check_start(p, group, i)
         self._checked[id(group)] = constraint
+
+    def check_start(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+        """Refuses a parameter that begins outside its set."""
+        check_start(p, {**group, "constraint": self.current_set(group)}, i)
 
     def step(self, closure: Closure | None = None) -> Any:
         """One step on every parameter that has a gradient; returns what `closure` returns."""
@@ -142,7 +184,8 @@ class ConstrainedOptimizer(Optimizer):
         for group in self.param_groups:
             if self._checked.get(id(group), _NEVER) is not group["constraint"]:
                 self._check_group(group)
-            options, buffers = {**group, "lr": self.check_lr(group)}, self.buffers_of(group)
+            now = {"lr": self.check_lr(group), "constraint": self.current_set(group)}
+            options, buffers = {**group, **now}, self.buffers_of(group)
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
@@ -154,6 +197,9 @@ class ConstrainedOptimizer(Optimizer):
                     self._prepare(p, group, i, g)
                 if options["lr"] > 0:
                     (parts if sharded.is_sharded(p) else whole).append((p, g, options))
+        self._move_all(whole, parts)
+
+    def _move_all(self, whole: list[Work], parts: list[Work]) -> None:
         for p, g, options in whole:
             self._move(p, g, options)
         self._move_parts(parts)
@@ -163,11 +209,15 @@ class ConstrainedOptimizer(Optimizer):
         if p.dtype in _LOW or g.dtype is not p.dtype:
             dtype = state_dtype(p)
             x, g = p.to(dtype), g.to(dtype)
-        update = fast.update(self.kernel, x, g, options) or self.update
-        update(x, g, state, options)
+        self.move_whole(x, g, state, options)
         if x is not p:
             p.copy_(x)
         state["step"] += 1
+
+    def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
+        """The update of one tensor that lies here as a whole, in its own dtype."""
+        update = fast.update(self.kernel, x, g, options) or self.update
+        update(x, g, state, options)
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
@@ -198,12 +248,12 @@ class ConstrainedOptimizer(Optimizer):
         Even at lr = 0, on which torch's distributed checkpoints rely. A tensor that is needed only
         later, as a momentum that was 0, begins at the gradient.
         """
-        check_start(p, group, i)
+        self.check_start(p, group, i)
         state = self.state[p]
         for name in self.buffers_of(group):
             if name not in state:
                 state[name] = torch.zeros_like(p, dtype=state_dtype(p))
-                if "step" in state and g is not None:
+                if "step" in state and g is not None and group.get("start") != "zero":
                     state[name].copy_(g)
         state.setdefault("step", 0)
 
@@ -254,7 +304,9 @@ class ConstrainedOptimizer(Optimizer):
         params = chain.from_iterable(group["params"] for group in self.param_groups)
         for i, p in zip(ids, params, strict=True):
             for key, value in packed["state"].get(i, {}).items():
-                if isinstance(value, Tensor) and key != "step":
+                if isinstance(value, Tensor) and key == "step":
+                    self.state[p][key] = value.clone()  # torch hands on the saved one itself
+                elif isinstance(value, Tensor):
                     self.state[p][key] = _loaded(value, p)
 
     def _check_saved(self, packed: dict[str, Any], sets: list[Any]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 from torch import Tensor
@@ -22,6 +23,8 @@ def update(
     """The compiled update for a tensor, or None where only plain torch will do."""
     if kernel is None or options["fused"] is False or not _is_plain(x, g) or not _knows(options):
         return None
+    if kernel == "sfw" and _is_general(options):
+        kernel = "one_form"
     return getattr(_kernels(), kernel, None)
 
 
@@ -50,6 +53,15 @@ def _knows(options: Mapping[str, Any]) -> bool:
     return type(options["constraint"]) in KNOWN and options.get("rescale") is None
 
 
+def _is_general(options: Mapping[str, Any]) -> bool:
+    """Whether the momentum is more than m <- b m + (1 - b) g from m = g on."""
+    return (
+        options.get("betas") is not None
+        or options.get("nesterov", False)
+        or options.get("start") == "zero"
+    )
+
+
 def _why_not(options: Mapping[str, Any]) -> str:
     """What of the options no compiled update knows, empty where all is known."""
     if _knows(options):
@@ -66,5 +78,10 @@ def _is_plain(x: Tensor, g: Tensor) -> bool:
 
 @cache
 def _kernels() -> Any:
-    """The module of compiled updates, None without numba; imported when first needed."""
-    return import_module("adafw.torch.kernels") if find_spec("numba") else None
+    """The compiled updates by name, None without numba; imported when first needed."""
+    if not find_spec("numba"):
+        return None
+    found: dict[str, Any] = {}
+    for name in ("kernels", "sign_kernels"):
+        found.update(vars(import_module(f"adafw.torch.{name}")))
+    return SimpleNamespace(**found)

@@ -17,6 +17,11 @@ def name_of(group: Mapping[str, Any], i: int) -> str:
     return f"parameter {i} of shape {tuple(group['params'][i].shape)}"
 
 
+def plain_name(group: Mapping[str, Any], i: int) -> str:
+    """The name of the i-th parameter of a group, or its number where it has none."""
+    return _names(group)[i] if _names(group) else f"parameter {i}"
+
+
 def _names(group: Mapping[str, Any]) -> Any:
     """The names that `constrain` gave, or torch where it was handed named parameters."""
     return group.get("names") or group.get("param_names")
