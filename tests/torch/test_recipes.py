@@ -59,7 +59,7 @@ def test_muon_s_recipe(model, capsys):
     shown = capsys.readouterr().out
     line = next(line for line in shown.splitlines() if line.startswith("qkv.weight"))
     assert (
-        line.split() == "qkv.weight Linear 24x16 hidden spectral ball of each of 3 matrices".split()
+        line.split() == ["qkv.weight", "Linear", "24x16", "hidden", "spectral", "ball", "of", "each", "of", "3", "matrices"]
     )
     assert shown.splitlines()[-1] == "for adafw.torch.Muon"
 

@@ -10,28 +10,34 @@ from typing import Any
 from torch import Tensor
 from torch.nn import Parameter
 
-from adafw.constraints import LInfBall
+from adafw.constraints import Box, KSparse, L1Ball, L2Ball, LInfBall
 from adafw.torch.feasible import name_of
 
-#: Sets that the compiled updates know.
+#: Sets that the compiled updates know; adaptive steps know some more.
 KNOWN = (LInfBall,)
+ADAPTIVE = (LInfBall, Box, L1Ball, L2Ball, KSparse)
 
 
 def update(
     kernel: str | None, x: Tensor, g: Tensor, options: Mapping[str, Any]
 ) -> Callable[..., None] | None:
     """The compiled update for a tensor, or None where only plain torch will do."""
-    if kernel is None or options["fused"] is False or not _is_plain(x, g) or not _knows(options):
+    if kernel is None or options["fused"] is False or not _is_plain(x, g):
         return None
-    if kernel == "sfw" and _is_general(options):
-        kernel = "one_form"
-    return getattr(_kernels(), kernel, None)
+    if not _knows(kernel, options) or _kernels() is None:
+        return None
+    if type(options["constraint"]) is not LInfBall:
+        return getattr(_kernels().set_kernels, kernel)
+    if kernel == "decayed" or (kernel == "sfw" and _is_general(options)):
+        name = "decayed" if kernel == "decayed" else "one_form"
+        return getattr(_kernels().sign_kernels, name)
+    return getattr(_kernels().kernels, kernel)
 
 
 def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None:
     """Refuses fused=True where there is no compiled update."""
     if group["fused"]:
-        why = f"{name} has none" if kernel is None else _why_not(group)
+        why = f"{name} has none" if kernel is None else _why_not(kernel, group)
         if why or _kernels() is None:
             raise ValueError(
                 f"fused=True needs a compiled update, but {why or 'numba is not installed'}; leave "
@@ -49,8 +55,18 @@ def check_taken(p: Tensor, g: Tensor, group: Mapping[str, Any], i: int) -> None:
         )
 
 
-def _knows(options: Mapping[str, Any]) -> bool:
-    return type(options["constraint"]) in KNOWN and options.get("rescale") is None
+def _sets(kernel: str) -> tuple[type, ...]:
+    return ADAPTIVE if kernel in ("adasfw", "adamsfw") else KNOWN
+
+
+def _knows(kernel: str, options: Mapping[str, Any]) -> bool:
+    constraint = options["constraint"]
+    # A Box of arrays has a shape of its own.
+    return (
+        type(constraint) in _sets(kernel)
+        and constraint.shape is None
+        and options.get("rescale") is None
+    )
 
 
 def _is_general(options: Mapping[str, Any]) -> bool:
@@ -62,14 +78,14 @@ def _is_general(options: Mapping[str, Any]) -> bool:
     )
 
 
-def _why_not(options: Mapping[str, Any]) -> str:
+def _why_not(kernel: str, options: Mapping[str, Any]) -> str:
     """What of the options no compiled update knows, empty where all is known."""
-    if _knows(options):
+    if _knows(kernel, options):
         return ""
-    if type(options["constraint"]) not in KNOWN:
-        known = ", ".join(kind.__name__ for kind in KNOWN)
-        return f"there is one for {known} only, not for {options['constraint']!r}"
-    return f"there is none with rescale={options['rescale']!r}"
+    if options.get("rescale") is not None:
+        return f"there is none with rescale={options['rescale']!r}"
+    known = ", ".join(kind.__name__ for kind in _sets(kernel))
+    return f"there is one for {known} only, not for {options['constraint']!r}"
 
 
 def _is_plain(x: Tensor, g: Tensor) -> bool:
@@ -78,10 +94,8 @@ def _is_plain(x: Tensor, g: Tensor) -> bool:
 
 @cache
 def _kernels() -> Any:
-    """The compiled updates by name, None without numba; imported when first needed."""
+    """The modules of compiled updates, None without numba; imported when first needed."""
     if not find_spec("numba"):
         return None
-    found: dict[str, Any] = {}
-    for name in ("kernels", "sign_kernels"):
-        found.update(vars(import_module(f"adafw.torch.{name}")))
-    return SimpleNamespace(**found)
+    names = ("kernels", "sign_kernels", "set_kernels")
+    return SimpleNamespace(**{name: import_module(f"adafw.torch.{name}") for name in names})
