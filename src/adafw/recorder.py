@@ -109,13 +109,21 @@ class Clock:
     def __init__(self, cpu: float = 0.0, wall: float = 0.0) -> None:
         self.cpu, self.wall = cpu, wall
 
-    def __enter__(self) -> "Clock":
+    def start(self) -> None:
+        """Lets it run."""
         self._cpu, self._wall = time.process_time(), time.perf_counter()
+
+    def pause(self) -> None:
+        """Makes it stand still."""
+        self.cpu += time.process_time() - self._cpu
+        self.wall += time.perf_counter() - self._wall
+
+    def __enter__(self) -> "Clock":
+        self.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.cpu += time.process_time() - self._cpu
-        self.wall += time.perf_counter() - self._wall
+        self.pause()
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import adafw
-from adafw import fused
 from adafw.constraints.base import Stalled
 from adafw.datasets import load_parts
 from adafw.experiments.audit import AuditedStep
@@ -240,7 +239,7 @@ def _minimize(job: Job, problem: Problem) -> None:
         "status": result.status,
         "records": [list(record) for record in result.trace],
         "step": {k: v for k, v in result.state.step.items() if isinstance(v, int)},
-        "path": _path(f, problem.constraint(), algorithm),
+        "path": "generic" if result.path == "generic" else "compiled",
     }
     if problem.series and result.status != "diverged":
         constraint = problem.constraint()
@@ -264,11 +263,6 @@ def source() -> str:
     return digest(texts)
 
 
-def _path(f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm) -> str:
-    """Which code ran the iterations: compiled for this combination, or that of any problem."""
-    return "generic" if fused.find(f, constraint, algorithm) is None else "compiled"
-
-
 def step_seconds(
     f: Any, constraint: adafw.Constraint, algorithm: adafw.Algorithm, state: State
 ) -> float:
@@ -278,7 +272,6 @@ def step_seconds(
     by the code for any problem, whatever code the run itself used.
     """
     s = state.copy()
-    fused.settle(s)
     g = f.gradient(s.x)
     times: list[float] = []
     while not times or (len(times) < 25 and sum(times) < 0.2):

@@ -16,9 +16,10 @@ from adafw.fitting.choice import SAMPLE, Choice, choose, search
 from adafw.fitting.problem import Problem, make_problem
 from adafw.gradients import Full
 from adafw.losses import Loss, Poisson
-from adafw.minimize import Callback, Result, minimize
+from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum, WithIntercept
 from adafw.recorder import Record, Trace, as_record
+from adafw.result import Result
 from adafw.rows import Rows, as_rows, in_double
 from adafw.solver import State
 from adafw.typing import Array

@@ -134,8 +134,9 @@ def parse_block(
 ) -> Block:
     """Whole lines of text as CSR arrays. Cost: two passes over the bytes, shared by threads."""
     from adafw.kernels import libsvm as kernel
+    from adafw.kernels.threads import cores
 
-    n = threads or (os.cpu_count() or 1 if text.size > _WORTH_THREADS else 1)
+    n = threads or (cores() if text.size > _WORTH_THREADS else 1)
     with ThreadPoolExecutor(n) as pool:
         work = _Work(text, _spans(text, n), lowest, dtype, query_id)
         ended = work.run(pool, np.int32)
@@ -180,12 +181,11 @@ class _Work:
         return count(self.text, *span)
 
     def _parse(self, k: int) -> Any:
-        from adafw.kernels.libsvm import parse
+        from adafw.kernels.libsvm import Arrays, parse
 
-        return parse(
-            self.text, *self.spans[k], self.lowest, int(self.rows[k]), int(self.slots[k]),
-            self.y, self.query, self.indptr, self.indices, self.data, self.slow[k],
-        )  # fmt: skip
+        into = Arrays(self.y, self.query, self.indptr, self.indices, self.data, self.slow[k])
+        first = int(self.rows[k]), int(self.slots[k])
+        return parse(self.text, *self.spans[k], self.lowest, *first, into)
 
     def block(self, ended: list[Any]) -> Block:
         """The arrays with the unused rows and entries between the stretches closed up."""

@@ -1,10 +1,11 @@
 """LIBSVM text to CSR arrays, byte by byte: `label [qid:q] id:value id:value ... # comment`."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from adafw.kernels.jit import jit
 
 # What `parse` ended with.
 FINE, WANT_ID, WANT_COLON, WANT_HIGHER_ID, WANT_LOWEST_ID, WANT_QUERY, WIDE = range(7)
@@ -33,7 +34,22 @@ _HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
 _LOW = np.array([five & (1 << 64) - 1 for five in _FIVES], dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
+class Arrays(NamedTuple):
+    """What `parse` fills: those of a CSR matrix, its targets, and what it could not read.
+
+    `query` is left alone if it has no entries; `slow` takes pairs (slot, position) of numbers
+    that are left to Python's float() (slot -1 - row: a label).
+    """
+
+    y: Any
+    query: Any
+    indptr: Any
+    indices: Any
+    data: Any
+    slow: Any
+
+
+@jit
 def count(text: Any, start: int, stop: int) -> tuple[int, int]:
     """Newlines and colons in text[start:stop]: bounds on rows - 1 and on stored entries."""
     lines = colons = 0
@@ -43,18 +59,17 @@ def count(text: Any, start: int, stop: int) -> tuple[int, int]:
     return lines, colons
 
 
-@njit(cache=True, nogil=True)
+@jit
 def parse(
-    text: Any, start: int, stop: int, lowest: int, row: int, slot: int,
-    y: Any, query: Any, indptr: Any, indices: Any, data: Any, slow: Any,
-) -> tuple[int, int, int, int, int, int, int]:  # fmt: skip
+    text: Any, start: int, stop: int, lowest: int, row: int, slot: int, into: Arrays
+) -> tuple[int, int, int, int, int, int, int]:
     """Whole lines text[start:stop] into rows from `row` on and entries from `slot` on.
 
-    Returns the next row and slot, the least and largest id seen, how many pairs (slot, position)
-    of numbers were left in `slow` for Python's float() (slot -1 - row: a label), how it ended,
-    and where in the text. `query` is left alone if it has no entries. Rows stand in the file's
-    order, ids must ascend from `lowest` on.
+    Returns the next row and slot, the least and largest id seen, how many numbers were left in
+    `slow`, how it ended, and where in the text. Rows stand in the file's order, ids must ascend
+    from `lowest` on.
     """
+    y, query, indptr, indices, data, slow = into
     least, largest, left = _WIDEST, -1, 0
     limit = 2**31 - 1 if indices.itemsize == 4 else _WIDEST
     i = start
@@ -106,7 +121,7 @@ def parse(
     return row, slot, least, largest, left, FINE, i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def number(text: Any, i: int, stop: int) -> tuple[float, bool, int]:
     """The double nearest to the decimal number at text[i:stop], whether it is sure, and its end.
 
@@ -157,7 +172,7 @@ def number(text: Any, i: int, stop: int) -> tuple[float, bool, int]:
     return -value if negative else value, sure, i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _nearest(w: Any, q: int) -> tuple[float, bool]:
     """The double nearest to w 10^q, and whether that is sure; w > 0 (Lemire 2021, Algorithm 1).
 
@@ -189,7 +204,7 @@ def _nearest(w: Any, q: int) -> tuple[float, bool]:
     return math.ldexp(np.float64(mantissa), power - 52), True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _product(a: Any, b: Any) -> tuple[Any, Any]:
     """The high and the low word of a b."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -199,7 +214,7 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
     return a1 * b1 + (middle >> half) + (cross >> half), a * b
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
     """Digits as an integer, which stops growing above 1e17, and where they end."""
     n = 0
@@ -210,31 +225,31 @@ def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
     return n, i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _is_blank(byte: int) -> bool:
     return byte == 32 or (9 <= byte <= 13 and byte != _NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _ends(text: Any, i: int, stop: int) -> bool:
     return i >= stop or _is_blank(text[i]) or text[i] == _NEWLINE or text[i] == _HASH
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _skip_blanks(text: Any, i: int, stop: int) -> int:
     while i < stop and _is_blank(text[i]):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _skip_token(text: Any, i: int, stop: int) -> int:
     while not _ends(text, i, stop):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _skip_line(text: Any, i: int, stop: int) -> int:
     """Just after the end of the line."""
     while i < stop and text[i] != _NEWLINE:
