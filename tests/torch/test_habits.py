@@ -210,7 +210,6 @@ assert p.abs().max() > 0
 """
 
 
-@pytest.mark.xfail(strict=False, reason="until all kernels are made by adafw.kernels.jit")
 def test_kernels_run_where_no_cache_can_be_written():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, "-c", KERNEL_RUN], env=environment, check=False,

@@ -58,9 +58,19 @@ def test_muon_s_recipe(model, capsys):
     assert sum(len(g["params"]) for g in groups) == len(list(model.parameters()))
     shown = capsys.readouterr().out
     line = next(line for line in shown.splitlines() if line.startswith("qkv.weight"))
-    assert (
-        line.split() == ["qkv.weight", "Linear", "24x16", "hidden", "spectral", "ball", "of", "each", "of", "3", "matrices"]
-    )
+    assert line.split() == [
+        "qkv.weight",
+        "Linear",
+        "24x16",
+        "hidden",
+        "spectral",
+        "ball",
+        "of",
+        "each",
+        "of",
+        "3",
+        "matrices",
+    ]
     assert shown.splitlines()[-1] == "for adafw.torch.Muon"
 
 

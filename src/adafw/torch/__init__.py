@@ -4,6 +4,7 @@ from adafw.torch.feasible import make_feasible
 from adafw.torch.layers import Rule, constrain
 from adafw.torch.matrices import NewtonSchulzBall, PowerNuclearBall
 from adafw.torch.measures import gap
+from adafw.torch.monitor import Monitor
 from adafw.torch.optimizers import SFW, AdaGrad, AdamSFW, AdaSFW, AMSGrad
 from adafw.torch.presets import Lion, Muon, Scion, Signum
 from adafw.torch.radius_schedule import RadiusSchedule
@@ -19,6 +20,7 @@ __all__ = [
     "AdaSFW",
     "AdamSFW",
     "Lion",
+    "Monitor",
     "Muon",
     "NewtonSchulzBall",
     "PowerNuclearBall",

@@ -214,6 +214,10 @@ class ConstrainedOptimizer(Optimizer):
             p.copy_(x)
         state["step"] += 1
 
+    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
+        """(m, h) of a step; changes the state."""
+        return self.update.metric(g, state, options)
+
     def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
         """The update of one tensor that lies here as a whole, in its own dtype."""
         update = fast.update(self.kernel, x, g, options) or self.update

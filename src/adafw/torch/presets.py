@@ -123,6 +123,9 @@ class NormOptimizer(ConstrainedOptimizer):
         super()._move_all([w for w in whole if not w[2]["adamw"]],
                           [w for w in parts if not w[2]["adamw"]])  # fmt: skip
 
+    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
+        return updates.one_form(g, state, options)
+
     def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
         ball, length = self.unit_ball(options, x), options["lr"] * self.factor(options, x)
         keep = 1 - options["lr"] * self.decay(options)

@@ -21,6 +21,8 @@ from adafw.torch.sign_kernels import _flat as flat
 from adafw.torch.updates import Options, State
 
 SLICE = 2048  # entries
+#: Sums within a slice may be made in the order that suits the processor, always the same one.
+SUMS = {"reassoc", "nsz"}
 _BINS = 1 << 12
 _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
@@ -115,46 +117,48 @@ def _short_step(slope, curvature, eta, bound):
     return min(eta * (slope / curvature), bound)
 
 
-@jit(fastmath={"reassoc", "nsz"})
-def _measure_box(y, q, h, lower, upper):
-    slope = curvature = 0.0
-    for i in range(y.size):
-        d = y[i] - _corner(q[i], lower, upper)
-        slope += float(q[i] * d)
-        curvature += float(h[i] * d * d)
-    return slope, curvature
+@jit(inline="always")
+def _corner(q, lower, upper, middle):
+    side = lower if q > 0 else upper
+    return side if q != 0 else middle
 
 
-@jit
-def _corner(q, lower, upper):
+@jit(fastmath=SUMS)
+def _advance_box(x, grad, h, lower, upper, gamma, rate):
+    """x <- x - gamma d, G <- G - rate h d on a slice, then <G, d> and <d, h d>."""
     middle = lower / 2 + upper / 2
-    return lower if q > 0 else (upper if q < 0 else middle + q)  # NaN is handed on
+    slope = curvature = x.dtype.type(0)
+    for i in range(x.size):
+        q, y = grad[i], x[i]
+        d = y - _corner(q, lower, upper, middle)
+        y = y - gamma * d
+        q = q - rate * h[i] * d
+        x[i] = y
+        grad[i] = q
+        d = y - _corner(q, lower, upper, middle)
+        slope += q * d
+        curvature += h[i] * d * d
+    return float(slope), float(curvature)
 
 
 @jit
 def _box(x, grad, h, lower, upper, eta, inner_steps, bound):
     real = x.dtype.type
-    low_end, high_end = real(lower), real(upper)
-    gamma = 0.0
-    for k in range(inner_steps + 1):
-        step, rate = real(gamma), real(gamma / eta)
+    gamma = 0.0  # the first time nothing is moved, only measured
+    for _ in range(inner_steps + 1):
         slope = curvature = 0.0
         for low in range(0, x.size, SLICE):
             high = min(low + SLICE, x.size)
-            y, q, metric = x[low:high], grad[low:high], h[low:high]
-            if k > 0:
-                for i in range(y.size):
-                    d = y[i] - _corner(q[i], low_end, high_end)
-                    y[i] = y[i] - step * d
-                    q[i] = q[i] - rate * metric[i] * d
-            if k < inner_steps:
-                a, b = _measure_box(y, q, metric, low_end, high_end)
-                slope += a
-                curvature += b
+            a, b = _advance_box(
+                x[low:high], grad[low:high], h[low:high],
+                real(lower), real(upper), real(gamma), real(gamma / eta),
+            )  # fmt: skip
+            slope += a
+            curvature += b
         gamma = _short_step(slope, curvature, eta, bound)
 
 
-@jit(fastmath={"reassoc", "nsz"})
+@jit(fastmath=SUMS)
 def _measure_l2(y, q, h):
     """Sums q q, q y, y h y, y h q, q h q in float64, in which squares stay in range."""
     qq = qy = yhy = yhq = qhq = 0.0
@@ -193,7 +197,7 @@ def _l2(x, grad, h, radius, eta, inner_steps, bound):
         gamma = _short_step(slope, curvature, eta, bound)
 
 
-@jit(fastmath={"reassoc", "nsz"})
+@jit(fastmath=SUMS)
 def _measure_l1(y, q, h, bits, magnitude):
     """<q, y>, <y, h y> and the largest |q| of a slice, as bits."""
     qy = yhy = 0.0
@@ -250,26 +254,82 @@ def _l1(x, grad, h, bits, magnitude, radius, eta, inner_steps, bound):
 
 
 @jit
-def _threshold(bits, magnitude, shift, count, k):
-    """(the k-th largest |q| as bits, how many of those equal to it are wanted)."""
+def _chosen(bits, magnitude, shift, count, k):
+    """(the k-th largest |q| as bits, the index below which those equal to it are wanted)."""
     above, chosen = 0, 0
     for b in range(count.size - 1, -1, -1):
         if above + count[b] >= k:
             chosen = b
             break
         above += count[b]
-    inside = np.empty(count[chosen], bits.dtype)
-    n = 0
+    inside, n = np.empty(count[chosen], bits.dtype), 0
+    # Bounds as unsigned numbers: compared with signed ones, both would become floats.
+    first = np.uint64(chosen) << np.uint64(shift)
+    last = first + (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     for i in range(bits.size):
-        value = bits[i] & magnitude
-        if value >> shift == chosen and n < inside.size:
+        value = np.uint64(bits[i] & magnitude)
+        if first <= value <= last:
             inside[n] = value
             n += 1
-    least = np.partition(inside, inside.size - (k - above))[inside.size - (k - above)]
+    least = np.partition(inside, n - (k - above))[n - (k - above)]
+    equal = 0
     for value in inside:
-        if value > least:
+        above += value > least
+        equal += value == least
+    if equal == k - above:
+        return least, bits.size
+    for i in range(bits.size):  # ties: the first ones
+        if bits[i] & magnitude == least:
             above += 1
-    return least, k - above
+            if above == k:
+                return least, i + 1
+    return least, bits.size
+
+
+@jit
+def _entry(q, size, i, least, limit, radius, zero):
+    """The vertex's entry i where the gradient is q and |q| is `size`."""
+    v = -radius if q > 0 else (radius if q < 0 else q)
+    return v if size > least or (size == least and i < limit) else zero
+
+
+@jit
+def _untied(q, size, least, radius, zero):
+    """The same where all entries equal to the least are wanted: no index, hence many at once."""
+    v = -radius if q > 0 else (radius if q < 0 else q)
+    return v if size >= least else zero
+
+
+@jit(fastmath=SUMS)
+def _measure_sparse(x, grad, h, least, limit, radius):
+    slope = curvature = x.dtype.type(0)
+    zero = x.dtype.type(0)
+    if limit >= x.size:
+        for i in range(x.size):
+            d = x[i] - _untied(grad[i], abs(grad[i]), least, radius, zero)
+            slope += grad[i] * d
+            curvature += h[i] * d * d
+    else:
+        for i in range(x.size):
+            d = x[i] - _entry(grad[i], abs(grad[i]), i, least, limit, radius, zero)
+            slope += grad[i] * d
+            curvature += h[i] * d * d
+    return float(slope), float(curvature)
+
+
+@jit
+def _advance_sparse(x, grad, h, least, limit, radius, gamma, rate):
+    zero = x.dtype.type(0)
+    if limit >= x.size:
+        for i in range(x.size):
+            d = x[i] - _untied(grad[i], abs(grad[i]), least, radius, zero)
+            x[i] = x[i] - gamma * d
+            grad[i] = grad[i] - rate * h[i] * d
+    else:
+        for i in range(x.size):
+            d = x[i] - _entry(grad[i], abs(grad[i]), i, least, limit, radius, zero)
+            x[i] = x[i] - gamma * d
+            grad[i] = grad[i] - rate * h[i] * d
 
 
 @jit
@@ -277,41 +337,31 @@ def _k_sparse(x, grad, h, bits, magnitude, shift, radius, k, eta, inner_steps, b
     """v is +- radius at the k largest |q|, of equal ones the first."""
     real, word = x.dtype.type, bits.dtype.type
     r, move = real(radius), word(shift)
-    least, wanted, gamma = word(0), 0, 0.0
-    count = np.zeros(_BINS, np.int64)
+    limit, gamma = 0, 0.0
+    count, least = np.zeros(_BINS, np.int64), np.zeros(1, bits.dtype)
+    room = least.view(x.dtype)  # the same as a float: bits and gradient share their memory
     for t in range(inner_steps + 1):
-        step, rate, seen = real(gamma), real(gamma / eta), 0
         count[:] = 0
         for low in range(0, x.size, SLICE):
             high = min(low + SLICE, x.size)
-            y, q, metric, size = x[low:high], grad[low:high], h[low:high], bits[low:high]
-            for i in range(y.size):
-                if t > 0:
-                    v, seen = _entry(q[i], size[i] & magnitude, least, wanted, seen, r)
-                    d = y[i] - v
-                    y[i] = y[i] - step * d
-                    q[i] = q[i] - rate * metric[i] * d
+            size = bits[low:high]
+            if t > 0:
+                _advance_sparse(
+                    x[low:high], grad[low:high], h[low:high], room[0], limit - low,
+                    r, real(gamma), real(gamma / eta),
+                )  # fmt: skip
             if t < inner_steps:
-                for i in range(y.size):
+                for i in range(size.size):
                     count[(size[i] & magnitude) >> move] += 1
         if t == inner_steps:
             break
-        least, wanted = _threshold(bits, magnitude, move, count, k)
-        seen, slope, curvature = 0, 0.0, 0.0
-        for i in range(x.size):
-            v, seen = _entry(grad[i], bits[i] & magnitude, least, wanted, seen, r)
-            d = x[i] - v
-            slope += float(grad[i] * d)
-            curvature += float(h[i] * d * d)
+        least[0], limit = _chosen(bits, magnitude, move, count, k)
+        slope = curvature = 0.0
+        for low in range(0, x.size, SLICE):
+            high = min(low + SLICE, x.size)
+            a, b = _measure_sparse(
+                x[low:high], grad[low:high], h[low:high], room[0], limit - low, r,
+            )  # fmt: skip
+            slope += a
+            curvature += b
         gamma = _short_step(slope, curvature, eta, bound)
-
-
-@jit
-def _entry(q, size, least, wanted, seen, radius):
-    """The vertex's entry where the gradient is q, and how many equal to `least` were met."""
-    chosen = size > least
-    if size == least:
-        chosen = seen < wanted
-        seen += 1
-    v = -radius if q > 0 else (radius if q < 0 else q)
-    return (v if chosen else radius * 0), seen
