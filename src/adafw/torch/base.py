@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from adafw import checks
 from adafw.arrays import all_finite
 from adafw.constraints import Constraint
-from adafw.torch import description, fast, sharded
+from adafw.torch import description, fast, matrices, owners, sharded, updates
 from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.updates import Update
 
@@ -48,7 +48,7 @@ class ConstrainedOptimizer(Optimizer):
     update: ClassVar[Update]
     #: Name of the compiled update in `adafw.torch.kernels`, if there is one.
     kernel: ClassVar[str | None] = None
-    #: Sets that sharded parameters may have.
+    #: Sets for which shards need no more of each other than a few sums.
     sharded_sets: ClassVar[tuple[type, ...]] = sharded.EXACT
 
     #: Whether to be constructed without any mention of a set is likely a mistake.
@@ -156,7 +156,7 @@ class ConstrainedOptimizer(Optimizer):
         for i, p in enumerate(group["params"]):
             if not p.is_floating_point():
                 raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
-            sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
+            sharded.check_placements(p)
             if p.requires_grad:
                 self.check_start(p, group, i)
         self._checked[id(group)] = constraint
@@ -225,26 +225,62 @@ class ConstrainedOptimizer(Optimizer):
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
-        jobs, rounded = [], []
+        sums, wholes, rounded = [], [], []
         for p, g, options in work:
             part, dtype = sharded.local(p), state_dtype(p)
             x, g = part.to(dtype), sharded.local(sharded.aligned(g, p)).to(dtype)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
-            m, h = self.update.metric(g, state, options)
-            shard = sharded.Shard.of(p)
-            if options["constraint"] is None:
-                self.update.move(x, m, h, None, options)
-            elif self.sharded_sets is sharded.ENTRYWISE:
-                self.update.move(x, m, h, None, options)
-                sharded.clip(x, options["constraint"], shard)
-            else:
-                jobs.append(sharded.Job(shard, x, m, h, options["constraint"], options))
+            m, h = self.metric_of(g, state, options)
+            job = self.move_part(p, x, m, h, sharded.Shard.of(p), options)
+            if isinstance(job, sharded.Job):
+                sums.append(job)
+            elif job is not None:
+                wholes.append(job)
             rounded.append((part, x))
             self.state[p]["step"] += 1
-        sharded.run(jobs)
+        sharded.run(sums)
+        owners.run(wholes)
         for part, x in rounded:
             if x is not part:
                 part.copy_(x)
+
+    def move_part(
+        self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
+        options: dict[str, Any],
+    ) -> sharded.Job | owners.Job | None:  # fmt: skip
+        """Moves the part x of p at once, or says what the ranks have to do for that together."""
+        constraint = options["constraint"]
+        if constraint is None:
+            self.update.move(x, m, h, None, options)
+        elif type(constraint) in self.sharded_sets:
+            if self.sharded_sets is not sharded.ENTRYWISE:
+                return sharded.Job(shard, x, m, h, constraint, options)
+            self.update.move(x, m, h, None, options)
+            sharded.clip(x, constraint, shard)
+        else:
+            return self._whole_job(x, m, h, shard, options)
+        return None
+
+    def _whole_job(
+        self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
+    ) -> owners.Job:
+        constraint = options["constraint"]
+        if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
+
+            def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
+                gamma = updates.step_size(m, m, constraint, options) * m.any()
+                return matrices.lmo(constraint, m), gamma
+
+            return owners.Job(
+                shard, [m], vertex, lambda v, gamma: x.addcmul_(x - v, gamma, value=-1)
+            )
+
+        def moved(x: Tensor, m: Tensor, h: Tensor | None = None) -> tuple[Tensor, float]:
+            self.update.move(x, m, h, constraint, options)
+            return x, 0.0
+
+        parts = [x, m] if h is None else [x, m, h]
+        return owners.Job(shard, parts, moved, lambda new, _: x.copy_(new))
 
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.

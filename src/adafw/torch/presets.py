@@ -14,7 +14,7 @@ from torch import Tensor
 
 from adafw import checks
 from adafw.constraints import ColumnBall, Constraint, LInfBall, RMSBall, RowBall
-from adafw.torch import adamw, fast, matrices, updates
+from adafw.torch import adamw, fast, matrices, owners, sharded, updates
 from adafw.torch.base import ConstrainedOptimizer, Flags, Work, rate_of
 from adafw.torch.matrices import DecomposedBall, MuonBall, NewtonSchulzBall
 from adafw.torch.optimizers import check_momentum, check_weights
@@ -136,6 +136,23 @@ class NormOptimizer(ConstrainedOptimizer):
                 return
         d, _ = updates.one_form(g, state, options)
         updates.toward(x, d, ball, keep, length)
+
+    def move_part(
+        self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
+        options: dict[str, Any],
+    ) -> owners.Job | None:  # fmt: skip
+        ball, length = self.unit_ball(options, p), options["lr"] * self.factor(options, p)
+        keep = 1 - options["lr"] * self.decay(options)
+        own_rows = type(ball) is RowBall and shard.dim == 0
+        if type(ball) is LInfBall or own_rows:  # a row that lies here needs no other
+            if x.numel() > 0:
+                updates.toward(x, m, ball, keep, length)
+            return None
+
+        def vertex(d: Tensor) -> tuple[Tensor, float]:
+            return matrices.lmo(ball, d), 0.0
+
+        return owners.Job(shard, [m], vertex, lambda v, _: x.mul_(keep).add_(v, alpha=length))
 
 
 class Muon(NormOptimizer):
