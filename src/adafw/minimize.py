@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw import checks, paths, solver
+from adafw import checks, integrity, paths, solver
 from adafw.algorithms import Algorithm
 from adafw.arrays import floating
 from adafw.constraints.base import Constraint
@@ -30,8 +30,9 @@ _SEED: Any = type("Seed", (int,), {})(0)
 
 #: Seconds between two looks at the limits on time and at the display.
 _LOOK = 0.1
-#: Iterations of one stretch at most, if no record or limit ends it: they are counted beforehand.
-_LONGEST = 100_000
+#: Iterations of a stretch that nothing is known to end: at first, and at most. They are counted
+#: beforehand, which should not take long if it is the clock that ends it.
+_FIRST, _MOST = 1000, 100_000
 
 
 def minimize(
@@ -141,6 +142,7 @@ class _Loop:
         """Iterates until something ends the run, and says what: the status."""
         clock = Clock(s.cpu_seconds, s.wall_seconds)
         self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
+        self.most = _FIRST
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
             if self.recorder.due(s) or (status and _unrecorded(s)):
@@ -153,8 +155,6 @@ class _Loop:
                 return self._diverged(s, end)
             except KeyboardInterrupt:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
-            finally:
-                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
             self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
@@ -163,7 +163,7 @@ class _Loop:
 
     def _stretch(self, s: State, clock: Clock) -> None:
         """Iterations up to the next record, limit or Ctrl-C."""
-        most = min(self.recorder.iterations_left(s), _LONGEST)
+        begun, most = s.t, min(self.recorder.iterations_left(s), self.most)
         n = self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
         look = time.perf_counter() + min(_LOOK, self._seconds_left(s))
 
@@ -179,8 +179,12 @@ class _Loop:
             clock.start()
             return left <= 0
 
-        with clock:
-            self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+        try:
+            with clock:
+                self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+        finally:
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+        self.most = min(_MOST, max(_FIRST, 2 * (s.t - begun)))
 
     def _seconds_left(self, s: State) -> float:
         return min(self.limits.seconds_left(s), self.recorder.seconds_left(s))
@@ -298,7 +302,7 @@ def _resumed(
             "this state was left in the middle of an iteration and cannot go on; start anew with "
             "x0=state.x."
         )
-    then = json.loads(state.problem)
+    then = solver.described(state)
     now = json.loads(json.dumps(solver.describe_problem(f, constraint, algorithm)))
     for part, description in now.items():
         if then[part] != description:
@@ -306,12 +310,22 @@ def _resumed(
                 f"state belongs to another {part}: it was {_brief(then[part])}, now it is "
                 f"{_brief(description)}; start anew with x0=state.x."
             )
+    known = constraint.shape if f.shape is None else f.shape
+    start = None if known is None else _start_point(f, constraint, None)
+    integrity.check_state(state, f, algorithm, start)
     _check_record(state, f, constraint)
     return state.copy()
 
 
 def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
     """Refuses functions of a user's that give another value or gap at x than the last record."""
+    rows = np.array(state.records)
+    if rows.size and (
+        rows.shape[1:] != (len(Record._fields),)
+        or not (np.diff(rows[:, 0]) > 0).all()
+        or not 0 <= rows[0, 0] <= rows[-1, 0] <= state.t
+    ):
+        raise integrity.Damaged("records", f"a trace up to iteration {state.t}", "another")
     if _unrecorded(state):
         return
     then = as_record(state.records[-1])

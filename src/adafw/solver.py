@@ -12,7 +12,8 @@ from adafw.algorithms import Algorithm
 from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
-from adafw.io.atomic import replacing
+from adafw.io.arrays import TooLarge, read_npz, write_npz
+from adafw.io.damage import DAMAGE, is_damage
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain
@@ -101,19 +102,40 @@ class State:
                 values[owner][name] = plain
             elif owner != "format":
                 values[owner] = plain
-        values["records"] = [tuple(row) for row in np.asarray(values["records"]).tolist()]
+        if set(values) != {f.name for f in fields(cls)} or not isinstance(values["torn"], bool):
+            raise ValueError("this is only a part of a saved state of adafw.")
+        rows = np.asarray(values["records"])
+        if rows.dtype.kind != "f" or (rows.size and rows.ndim != 2):
+            raise ValueError("this is a saved state of adafw with a damaged trace.")
+        values["records"] = [tuple(row) for row in rows.tolist()]
         return cls(**values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a .npz file, without pickle; an old file survives any failure."""
-        with replacing(path) as partial, open(partial, "wb") as file:
-            np.savez(file, **self.to_arrays())  # type: ignore[arg-type]
+        write_npz(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "State":
-        """Reads what `save` wrote."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls.from_arrays(dict(file))
+        """Reads what `save` wrote; anything else is refused in one sentence."""
+        known = {"format", *(f.name for f in fields(cls))}
+        try:
+            arrays = read_npz(path, lambda name: name.partition(".")[0] in known, packed=False)
+            if "format" not in arrays:
+                raise ValueError
+        except TooLarge:
+            raise
+        except DAMAGE as error:
+            if not is_damage(error):
+                raise
+            raise ValueError(
+                f"{path} must be a saved state of adafw, got something else or a damaged one."
+            ) from None
+        try:
+            return cls.from_arrays(arrays)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be used: {error}") from None
+        except (KeyError, TypeError, OverflowError):
+            raise ValueError(f"{path} must be a saved state of adafw, got a damaged one.") from None
 
 
 def describe_problem(
@@ -125,6 +147,17 @@ def describe_problem(
         "set": constraint.describe(),
         "algorithm": algorithm.describe(),
     }
+
+
+def described(state: State) -> dict[str, Plain]:
+    """What the state says that it belongs to."""
+    try:
+        parts = json.loads(state.problem)
+        return {name: parts[name] for name in ("objective", "set", "algorithm")}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(
+            "state must say which problem it belongs to, got a damaged one; start anew."
+        ) from None
 
 
 def start(

@@ -21,6 +21,11 @@ ESTIMATORS = [
 IDS = [repr(e) for e in ESTIMATORS]
 
 
+def test_every_estimator_is_held_to_it(nothing_left_out):
+    where = "ESTIMATORS of tests/contracts/test_gradients.py"
+    nothing_left_out(gradients.GradientEstimator, "gradients", ESTIMATORS, where)
+
+
 class Watched:
     """An index source that notes every call."""
 

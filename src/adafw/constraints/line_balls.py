@@ -1,8 +1,9 @@
-"""Balls of matrices whose rows, or columns, are bounded one by one; and the ball of the RMS norm."""
+"""Balls of matrices whose rows, or columns, are bounded one by one; the ball of the RMS norm."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
@@ -23,12 +24,15 @@ class LineBall(Constraint):
     radius: float
     matrix: tuple[int, int] | None
     projection = "metric"
-    #: The axis that counts the lines.
-    axis: ClassVar[int]
 
     def __init__(self, radius: float, shape: tuple[int, int] | None = None) -> None:
-        object.__setattr__(self, "radius", checks.real(radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(radius))
         object.__setattr__(self, "matrix", matrix_shape(shape))
+
+    @property
+    @abstractmethod
+    def axis(self) -> int:
+        """The axis that counts the lines."""
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -87,7 +91,9 @@ class RowBall(LineBall):
     The dual norm is the sum of the rows' l2 norms. lmo and project: see `LineBall`.
     """
 
-    axis = 0
+    @property
+    def axis(self) -> int:
+        return 0
 
 
 class ColumnBall(LineBall):
@@ -96,7 +102,9 @@ class ColumnBall(LineBall):
     The dual norm is the sum of the columns' l2 norms. lmo and project: see `LineBall`.
     """
 
-    axis = 1
+    @property
+    def axis(self) -> int:
+        return 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +119,7 @@ class RMSBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def _length(self, x: Array) -> float:
         return self.radius * math.sqrt(arrays.size(x))

@@ -13,6 +13,7 @@ from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
 from adafw.gradients import CSFW
+from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
@@ -54,6 +55,7 @@ class LazyL1:
         return bool(n > _CROSSOVER * problem.row_length(f) * gradient.batch_size(1, m))
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        _check_workspace(claim(s, type(self)), s)
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -131,6 +133,29 @@ class LazyL1:
         kept["candidates"] = found.features[: found.size].copy()
         kept["capacity"], kept["threshold"] = found.features.size, found.threshold
         return int(done)
+
+
+def _check_workspace(kept: dict[str, Any], s: State) -> None:
+    """Refuses a workspace that no run left: the kernels index by its numbers."""
+    if "table" not in kept:
+        return
+    n = s.x.size
+    table = kept["table"]
+    expect(table[:, :3] if np.ndim(table) == 2 else table, "workspace.table", np.empty((n, 3)))
+    stamps = np.ascontiguousarray(table).view(np.uint64)
+    if table.shape != (n, 4) or (stamps[:, 3] > 2 * s.t + 1).any():
+        raise Damaged("workspace.table", f"of iterations up to {s.t}", "later ones")
+    if not np.array_equal(table[:, 0], s.x):
+        raise Damaged("workspace.table", "of the same x", "another")
+    for name in ("support", "candidates"):
+        expect_indices(kept.get(name), f"workspace.{name}", n)
+    if not np.array_equal(np.sort(kept["support"]), np.flatnonzero(s.x)):
+        raise Damaged("workspace.support", "where x is not 0", "other places")
+    if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
+        raise Damaged("workspace.candidates", "those that the table marks", "others")
+    expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
+    expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
+    expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))
 
 
 def _ledger(s: State, room: int) -> Ledger:

@@ -13,6 +13,7 @@ from adafw.constraints.base import Constraint
 from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
+from adafw.integrity import expect, expect_number
 from adafw.kernels import codes
 from adafw.kernels.parts import Batches, Bits, Estimate, Point
 from adafw.objectives.base import FiniteSum
@@ -35,6 +36,13 @@ class LinearBalls:
         return True
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        kept = claim(s, type(self))
+        if "snapshot_slopes" in kept:
+            expect(
+                kept["snapshot_slopes"], "workspace.snapshot_slopes", np.empty(f.n_terms, f.dtype)
+            )
+        if "level" in kept:
+            expect_number(kept["level"], "workspace.level", float, -np.inf, np.inf)
         self.run(f, constraint, algorithm, s, 0)
 
     def run(

@@ -23,6 +23,10 @@ class Step(ABC):
     def init(self, x: Array) -> dict[str, Any]:
         """The state before t = 0."""
 
+    def layout(self, x: Array, t: int) -> dict[str, Any]:
+        """Arrays of the shapes and dtypes that the state at iteration t has; init's by default."""
+        return self.init(x)
+
     @abstractmethod
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,

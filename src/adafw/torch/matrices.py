@@ -56,7 +56,7 @@ def as_points(constraint: Constraint, x: Tensor) -> Tensor:
 def with_radius(constraint: Constraint, radius: float) -> Constraint:
     """The same set with another radius."""
     other = copy.copy(constraint)
-    object.__setattr__(other, "radius", checks.real(radius, "radius", 0, above=True))
+    object.__setattr__(other, "radius", checks.radius(radius))
     return other
 
 
@@ -78,7 +78,7 @@ class MatrixBall(Constraint):
     projection = "euclidean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def norm(self, x: Tensor) -> Tensor:
         """The norm that the radius bounds."""
