@@ -116,7 +116,7 @@ def test_matrices_and_presets(tmp_path):
         (adafw.NuclearBall(0.3), lambda x: torch.linalg.svdvals(x).sum()),
         (NewtonSchulzBall(0.3), lambda x: torch.linalg.matrix_norm(x, 2)),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_the_gauge_is_the_norm_over_the_radius(ball, norm):
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
