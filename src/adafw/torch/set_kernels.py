@@ -262,16 +262,27 @@ def _chosen(bits, magnitude, shift, count, k):
             chosen = b
             break
         above += count[b]
-    inside, n = np.empty(count[chosen], bits.dtype), 0
+    inside, n = np.empty(count[chosen], np.uint64), 0
     # Bounds as unsigned numbers: compared with signed ones, both would become floats.
+    one = np.uint64(1)
     first = np.uint64(chosen) << np.uint64(shift)
-    last = first + (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
+    last = first + (one << np.uint64(shift)) - one
     for i in range(bits.size):
         value = np.uint64(bits[i] & magnitude)
         if first <= value <= last:
             inside[n] = value
             n += 1
-    least = np.partition(inside, n - (k - above))[n - (k - above)]
+    wanted = k - above
+    while first < last:  # bisection: the largest number that enough of them reach
+        middle = first + ((last - first + one) >> one)
+        reach = 0
+        for value in inside:
+            reach += value >= middle
+        if reach >= wanted:
+            first = middle
+        else:
+            last = middle - one
+    least = first
     equal = 0
     for value in inside:
         above += value > least
