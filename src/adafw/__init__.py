@@ -20,6 +20,7 @@ from adafw.algorithms import (
     AdaSVRF,
     Algorithm,
     AMSGrad,
+    Corrective,
 )
 from adafw.constraints import (
     Birkhoff,
@@ -85,6 +86,7 @@ __all__ = [
     "Box",
     "ColumnBall",
     "Constraint",
+    "Corrective",
     "Counted",
     "GroupBall",
     "Hull",
