@@ -6,7 +6,11 @@ from adafw import gradients, losses, metrics, objectives, schedules, steps
 from adafw.algorithms import (
     CSFW,
     FW,
+    LSVRFW,
+    MSFW,
     ORGFW,
+    PAGEFW,
+    SAGAFW,
     SFW,
     SPIDERFW,
     SVRF,
@@ -20,6 +24,7 @@ from adafw.algorithms import (
     AdaSVRF,
     Algorithm,
     AMSGrad,
+    LuFreundFW,
 )
 from adafw.constraints import (
     Birkhoff,
@@ -63,7 +68,11 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CSFW",
     "FW",
+    "LSVRFW",
+    "MSFW",
     "ORGFW",
+    "PAGEFW",
+    "SAGAFW",
     "SFW",
     "SPIDERFW",
     "SVRF",
@@ -89,6 +98,7 @@ __all__ = [
     "LInfBall",
     "LinearModel",
     "LpBall",
+    "LuFreundFW",
     "MatrixCompletion",
     "NuclearBall",
     "Polytope",

@@ -96,6 +96,43 @@ def CSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) ->
     return Algorithm(gradients.CSFW(batch_size), FrankWolfeStep(step_size), "CSFW")
 
 
+def SAGAFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Frank-Wolfe with SAGA's estimate; b = m // 100 (Reddi et al. 2016)."""
+    return Algorithm(gradients.SAGA(batch_size), FrankWolfeStep(step_size), "SAGAFW")
+
+
+def MSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Stochastic Frank-Wolfe with momentum; b = m // 100 (Mokhtari, Hassani, Karbasi 2020)."""
+    return Algorithm(gradients.Momentum(batch_size), FrankWolfeStep(step_size), "MSFW")
+
+
+def LSVRFW(
+    step_size: Any = OpenLoop(),
+    batch_size: ScheduleLike | None = None,
+    probability: ScheduleLike | None = None,
+) -> Algorithm:
+    """Frank-Wolfe with loopless SVRG's estimate; b = m // 100, p = b / m (Nazykov et al. 2024)."""
+    gradient = gradients.LSVRG(batch_size, probability)
+    return Algorithm(gradient, FrankWolfeStep(step_size), "LSVRFW")
+
+
+def PAGEFW(
+    step_size: Any = OpenLoop(),
+    batch_size: ScheduleLike | None = None,
+    probability: ScheduleLike | None = None,
+) -> Algorithm:
+    """Frank-Wolfe with PAGE's estimate; b = m // 100, p = b / (m + b) (Beznosikov et al. 2024)."""
+    return Algorithm(gradients.PAGE(batch_size, probability), FrankWolfeStep(step_size), "PAGEFW")
+
+
+def LuFreundFW(
+    step_size: ScheduleLike = OpenLoop(), batch_size: ScheduleLike | None = None
+) -> Algorithm:
+    """Frank-Wolfe with substitute gradients; b = m // 100 (Lu and Freund 2021)."""
+    gradient = gradients.LuFreund(batch_size, step_size)
+    return Algorithm(gradient, FrankWolfeStep(step_size), "LuFreundFW")
+
+
 # Template 3: adaptive gradients without projection ----------------------------------------------
 
 

@@ -152,7 +152,7 @@ def run(
                     raise Diverged(last_x)
                 last_x = s.x
                 s.x, s.step = algorithm.step.update(f, counted, s.x, g, s.t, s.step)  # 3 on
-                s.gradient_evaluations += algorithm.gradient.evaluations(s.t, f.n_terms)
+                s.gradient_evaluations += algorithm.gradient.spent(s.t, f.n_terms, s.gradient)
                 s.t += 1
                 if stop():
                     break

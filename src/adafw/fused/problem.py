@@ -37,7 +37,7 @@ def is_known(constraint: Any, algorithm: Algorithm) -> bool:
     if type(constraint) not in (L1Ball, LInfBall) or type(algorithm.gradient) not in _ESTIMATES:
         return False
     if type(step) is FrankWolfeStep:
-        return type(step.step_size) is Schedule
+        return type(step.step_size) is Schedule and step.averaging is None
     if type(step) is ProjectedStep and type(algorithm.gradient) is not gradients.CSFW:
         return False
     if type(step) is AdaptiveStep and step.inner_gap is not None:
