@@ -4,15 +4,21 @@ from typing import Any
 
 from adafw import gradients, losses, metrics, objectives, schedules, steps
 from adafw.algorithms import (
+    AFW,
+    BPCG,
+    CGS,
     CSFW,
     FW,
     LSVRFW,
     MSFW,
     ORGFW,
     PAGEFW,
+    PFW,
     SAGAFW,
+    SCGS,
     SFW,
     SPIDERFW,
+    STORC,
     SVRF,
     AdaCSFW,
     AdaFW,
@@ -24,6 +30,8 @@ from adafw.algorithms import (
     AdaSVRF,
     Algorithm,
     AMSGrad,
+    BoostCSFW,
+    BoostFW,
     LuFreundFW,
 )
 from adafw.constraints import (
@@ -66,15 +74,21 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AFW",
+    "BPCG",
+    "CGS",
     "CSFW",
     "FW",
     "LSVRFW",
     "MSFW",
     "ORGFW",
     "PAGEFW",
+    "PFW",
     "SAGAFW",
+    "SCGS",
     "SFW",
     "SPIDERFW",
+    "STORC",
     "SVRF",
     "AMSGrad",
     "AdaCSFW",
@@ -87,6 +101,8 @@ __all__ = [
     "AdamSFW",
     "Algorithm",
     "Birkhoff",
+    "BoostCSFW",
+    "BoostFW",
     "Box",
     "Constraint",
     "Counted",

@@ -9,7 +9,22 @@ from adafw.describe import describe
 from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, QuadraticGrowth, Share
-from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep, Step
+from adafw.steps import (
+    AdaptiveStep,
+    AwayStep,
+    BlendedPairwiseStep,
+    BoostedStep,
+    FrankWolfeStep,
+    HazanLuo,
+    LanZhou,
+    LineSearch,
+    PairwiseStep,
+    ProjectedStep,
+    ShortStep,
+    SlidingStep,
+    Step,
+    StepRule,
+)
 from adafw.typing import Plain, ScheduleLike
 
 
@@ -131,6 +146,67 @@ def LuFreundFW(
     """Frank-Wolfe with substitute gradients; b = m // 100 (Lu and Freund 2021)."""
     gradient = gradients.LuFreund(batch_size, step_size)
     return Algorithm(gradient, FrankWolfeStep(step_size), "LuFreundFW")
+
+
+# Active sets, boosting, sliding ------------------------------------------------------------------
+
+
+def AFW(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Away-step Frank-Wolfe with exact gradients (Guelat and Marcotte 1986)."""
+    return Algorithm(gradients.Full(), AwayStep(step_size, lazy), "AFW")
+
+
+def PFW(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Pairwise Frank-Wolfe with exact gradients (Lacoste-Julien and Jaggi 2015)."""
+    return Algorithm(gradients.Full(), PairwiseStep(step_size, lazy), "PFW")
+
+
+def BPCG(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Blended pairwise conditional gradients, exact ones (Tsuji, Tanaka, Pokutta 2022)."""
+    return Algorithm(gradients.Full(), BlendedPairwiseStep(step_size, lazy), "BPCG")
+
+
+def BoostFW(
+    step_size: Any = ShortStep(), rounds: int | None = None, improvement: float = 1e-3
+) -> Algorithm:
+    """Boosted Frank-Wolfe with exact gradients and short steps (Combettes and Pokutta 2020)."""
+    return Algorithm(gradients.Full(), BoostedStep(step_size, rounds, improvement), "BoostFW")
+
+
+def BoostCSFW(
+    step_size: ScheduleLike = OpenLoop(),
+    rounds: int | None = None,
+    improvement: float = 1e-3,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Boosted steps with CSFW's estimate; b = m // 100, step 2 / (t + 2)."""
+    step = BoostedStep(step_size, rounds, improvement)
+    return Algorithm(gradients.CSFW(batch_size), step, "BoostCSFW")
+
+
+def CGS(L: float | None = None, diameter: float | None = None) -> Algorithm:
+    """Conditional gradient sliding with exact gradients (Lan and Zhou 2016)."""
+    return Algorithm(gradients.Full(), SlidingStep(LanZhou(), L, diameter), "CGS")
+
+
+def SCGS(
+    L: float | None = None,
+    diameter: float | None = None,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Stochastic conditional gradient sliding; minibatches of m // 100 (Lan and Zhou 2016)."""
+    step = SlidingStep(LanZhou(stochastic=True), L, diameter)
+    return Algorithm(gradients.Minibatch(batch_size), step, "SCGS")
+
+
+def STORC(
+    L: float | None = None,
+    diameter: float | None = None,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Variance-reduced sliding in stages; b = m // 100 (Hazan and Luo 2016)."""
+    step = SlidingStep(HazanLuo(), L, diameter)
+    return Algorithm(gradients.StagedSVRG(batch_size), step, "STORC")
 
 
 # Template 3: adaptive gradients without projection ----------------------------------------------

@@ -37,7 +37,7 @@ class Result:
 
     `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
     convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from.
+    `minimize(state=...)` goes on from, `active_set` None or the (weights, atoms) that x is made of.
     """
 
     x: Array
@@ -50,6 +50,7 @@ class Result:
     trace: Trace
     state: State = field(repr=False)
     title: str = ""
+    active_set: tuple[Array, Any] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         last = self.trace[-1]
@@ -153,7 +154,8 @@ def minimize(
             if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    return _result(s, f, status, limits, tolerance, title)
+    active = algorithm.step.active_set(s.x, s.step)
+    return _result(s, f, status, limits, tolerance, title, active)
 
 
 @dataclass
@@ -259,8 +261,9 @@ def _unrecorded(s: State) -> bool:
 
 
 def _result(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str
-) -> Result:
+    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str,
+    active_set: tuple[Array, Any] | None,
+) -> Result:  # fmt: skip
     trace = Trace(s.records)
     last = trace[-1]
     best = min(trace, key=lambda r: (math.isnan(r.gap), r.gap))
@@ -280,8 +283,9 @@ def _result(
     elif status == "interrupted":
         message = "interrupted: from the keyboard"
     return Result(
-        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title
-    )
+        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
+        active_set,
+    )  # fmt: skip
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:

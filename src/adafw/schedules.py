@@ -84,6 +84,18 @@ class Capped:
 
 
 @dataclass(frozen=True)
+class Stages:
+    """Stages s = 1, 2, ... of ceil(2^(s/2 + 2)) iterations: 6, 8, 12, 16, 23, ... (STORC)."""
+
+    def around(self, t: int) -> tuple[int, int]:
+        """(first iteration, length) of the stage that holds t."""
+        begin, s = 0, 1
+        while begin + (length := math.ceil(2 ** (s / 2 + 2))) <= t:
+            begin, s = begin + length, s + 1
+        return begin, length
+
+
+@dataclass(frozen=True)
 class Schedule:
     """A number or a function of t whose values are held to a range, each time it is asked.
 

@@ -147,7 +147,8 @@ def run(
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
             for _ in range(n):
-                g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, rng)  # line 2
+                point = algorithm.step.query(s.x, s.t, s.step)
+                g, s.gradient = algorithm.gradient.update(f, point, s.t, s.gradient, rng)  # line 2
                 if not all_finite(g):
                     raise Diverged(last_x)
                 last_x = s.x

@@ -15,14 +15,27 @@ ALGORITHMS = {
     "SFW": adafw.SFW(),
     "heavy ball": adafw.Algorithm(gradients.CSFW(3), steps.FrankWolfeStep(averaging=0.3)),
     "SAGA, Template 3": adafw.Algorithm(gradients.SAGA(3), steps.AdaptiveStep(0.1)),
+    "CGS": adafw.CGS(),
+    "SCGS": adafw.SCGS(batch_size=5),
+    "STORC": adafw.STORC(batch_size=5),
+    "BoostFW": adafw.BoostFW(),
+    "BoostFW, backtracking": adafw.BoostFW(steps.Backtracking()),
+    "BoostCSFW": adafw.BoostCSFW(batch_size=5),
+    "AFW": adafw.AFW(),
+    "AFW, lazy, backtracking": adafw.AFW(steps.Backtracking(), lazy=True),
+    "PFW": adafw.PFW(),
+    "PFW, lazy": adafw.PFW(lazy=True),
+    "BPCG": adafw.BPCG(),
+    "BPCG, lazy": adafw.BPCG(lazy=True),
     "LSVRG, projected": adafw.Algorithm(gradients.LSVRG(3), steps.ProjectedStep(0.1)),
 }
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("ball", [adafw.L1Ball(2.0), adafw.LInfBall(0.3)], ids=repr)
 @pytest.mark.parametrize("stop", [1, 2, 17])
-def test_a_saved_state_goes_on_bit_for_bit(name, stop, logistic, tmp_path):
-    algorithm, ball = ALGORITHMS[name], adafw.L1Ball(2.0)
+def test_a_saved_state_goes_on_bit_for_bit(name, stop, ball, logistic, tmp_path):
+    algorithm = ALGORITHMS[name]
     whole = adafw.minimize(logistic, ball, algorithm, seed=5, max_iterations=60)
     part = adafw.minimize(logistic, ball, algorithm, seed=5, max_iterations=stop)
     part.state.save(tmp_path / "state.npz")

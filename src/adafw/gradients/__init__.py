@@ -11,6 +11,7 @@ from adafw.gradients.orgfw import ORGFW
 from adafw.gradients.page import PAGE
 from adafw.gradients.saga import SAGA
 from adafw.gradients.spider import SPIDER
+from adafw.gradients.staged import StagedSVRG
 from adafw.gradients.svrf import SVRF
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "LuFreund",
     "Minibatch",
     "Momentum",
+    "StagedSVRG",
     "draw",
 ]
