@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw import fused, solver
+from adafw import paths, solver
 from adafw.random import as_source
 
 
@@ -44,7 +44,7 @@ class Side:
         each: int = 100, first: int = 200,
     ) -> None:  # fmt: skip
         self.problem = f, constraint, algorithm
-        self.run = fused.find(*self.problem, path) or solver.run
+        self.run = paths.find(*self.problem, path).run
         self.state = solver.start(*self.problem, constraint.start(f.shape, f.dtype), as_source(0))
         self.each = each
         self.run(*self.problem, self.state, first)

@@ -1,5 +1,9 @@
 """Settings and data shared by all tests."""
 
+import importlib
+import inspect
+import pkgutil
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -36,3 +40,31 @@ def sparse_logistic():
     A[7], A[:, 4] = 0, 0
     y = np.where(rng.random(80) < 0.5, -1.0, 1.0)
     return adafw.LinearModel(sparse.csr_array(A), y, adafw.losses.Logistic())
+
+
+def concrete(kind, package):
+    """All concrete classes of a kind that the modules of a package define, exported or not."""
+    module = importlib.import_module(f"adafw.{package}")
+    names = [module.__name__]
+    if hasattr(module, "__path__"):
+        names += [found.name for found in pkgutil.iter_modules(module.__path__, f"{names[0]}.")]
+    return {
+        thing
+        for name in names
+        for thing in vars(importlib.import_module(name)).values()
+        if inspect.isclass(thing) and issubclass(thing, kind) and thing.__module__ == name
+        if not inspect.isabstract(thing) and not thing.__name__.startswith("_")
+    }
+
+
+@pytest.fixture
+def nothing_left_out():
+    """A check that a list of contract tests names every class of a kind, wrappers aside."""
+
+    def check(kind, package, tried, where, wrappers=()):
+        found = concrete(kind, package) - set(wrappers)
+        assert found, f"no class found in adafw.{package}"
+        left_out = {one.__name__ for one in found} - {type(one).__name__ for one in tried}
+        assert not left_out, f"add a line for {', '.join(sorted(left_out))} to {where}"
+
+    return check

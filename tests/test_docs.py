@@ -108,3 +108,32 @@ def test_new_set_from_the_docs_keeps_its_contract():
         widest = 2 * np.linalg.norm(points, p, axis=1).max()
         assert widest <= ellipsoid.diameter(6, p) * (1 + 1e-12)
         assert widest >= 0.9 * ellipsoid.diameter(6, p)
+
+
+def test_new_loss_from_the_docs_keeps_its_contract():
+    names = {"__name__": "docs"}
+    code, _, _ = next(blocks(ROOT / "docs" / "add_a_loss.md"))
+    exec(code, names)
+    loss = names["LogCosh"]()
+    assert loss.has_second
+    z, y, h = np.linspace(-30, 30, 401), np.full(401, 0.3), 1e-5
+    assert loss.value(np.array([1e300]), np.zeros(1)) == 1e300
+    for function, derivative in ((loss.value, loss.slope), (loss.slope, loss.second)):
+        difference = (function(z + h, y) - function(z - h, y)) / (2 * h)
+        np.testing.assert_allclose(derivative(z, y), difference, atol=1e-9)
+        assert derivative(z.astype(np.float32), y.astype(np.float32)).dtype == np.float32
+    assert loss.second(z, y).max() <= loss.curvature
+    assert (loss.value(z, y) >= loss.least(y)).all()
+    assert loss.value(y, y).max() <= 1e-15
+
+
+# Files that the recipes make.
+NEW = {"src/adafw/constraints/ellipsoid.py", "src/adafw/gradients/momentum.py"}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda p: p.name)
+def test_files_named_in_recipes_exist(page):
+    named = set(re.findall(r"`((?:src|tests)/[\w/]+\.py)`", page.read_text()))
+    assert named
+    for name in named - NEW:
+        assert (ROOT / name).exists(), f"{page.name} names {name}, which does not exist"

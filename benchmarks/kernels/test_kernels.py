@@ -11,7 +11,7 @@ from data import rcv1
 from timing import Side
 
 import adafw
-from adafw import fused, losses
+from adafw import losses, paths
 
 _, A, Y = rcv1()
 F = adafw.LinearModel(A, Y, losses.Logistic())
@@ -45,7 +45,7 @@ def test_l1_projection(benchmark):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_ten_iterations(benchmark, name, path):
     try:
-        fused.find(F, BALL, ALGORITHMS[name], path)
+        paths.find(F, BALL, ALGORITHMS[name], path)
     except ValueError:
         pytest.skip("no such path")
     benchmark(Side(F, BALL, ALGORITHMS[name], path, each=10, first=20))

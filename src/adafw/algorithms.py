@@ -1,7 +1,8 @@
 """The paper's algorithms by name, each a pair of a gradient estimator and a step."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from adafw import gradients, metrics
 from adafw.constraints.base import Constraint
@@ -87,8 +88,11 @@ def FW(step_size: Any = OpenLoop()) -> Algorithm:
 
 def SFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
     """Stochastic Frank-Wolfe; b_t = ceil(t^2 / sqrt(m)) up to m (Hazan and Luo 2016)."""
-    gradient = gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
-    return Algorithm(gradient, FrankWolfeStep(step_size), "SFW")
+    return Algorithm(_growing(batch_size), FrankWolfeStep(step_size), "SFW")
+
+
+def _growing(batch_size: ScheduleLike | None) -> gradients.Minibatch:
+    return gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
 
 
 def SVRF(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
@@ -212,16 +216,38 @@ def STORC(
 # Template 3: adaptive gradients without projection ----------------------------------------------
 
 
+class AdaptivePreset(Protocol):
+    """The signature that most presets of Template 3 share."""
+
+    def __call__(
+        self,
+        learning_rate: ScheduleLike = _REQUIRED,
+        inner_steps: int = 5,
+        max_step: ScheduleLike = 1.0,
+        offset: float = 1e-8,
+        batch_size: ScheduleLike | None = None,
+    ) -> Algorithm: ...
+
+
 def _adaptive(
-    name: str,
-    gradient: GradientEstimator,
-    learning_rate: Any,
-    inner_steps: int,
-    max_step: ScheduleLike,
-    metric: metrics.Metric,
-) -> Algorithm:
-    step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
-    return Algorithm(gradient, step, name)
+    name: str, doc: str, estimator: Callable[[ScheduleLike | None], GradientEstimator]
+) -> AdaptivePreset:
+    """The preset that joins an estimate with Template 3 and AdaGrad's metric."""
+
+    def preset(
+        learning_rate: ScheduleLike = _REQUIRED,
+        inner_steps: int = 5,
+        max_step: ScheduleLike = 1.0,
+        offset: float = 1e-8,
+        batch_size: ScheduleLike | None = None,
+    ) -> Algorithm:
+        metric = metrics.AdaGrad(offset)
+        step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+        return Algorithm(estimator(batch_size), step, name)
+
+    preset.__name__ = preset.__qualname__ = name
+    preset.__doc__ = doc
+    return preset
 
 
 def AdaFW(
@@ -231,70 +257,36 @@ def AdaFW(
     offset: float = 1e-8,
 ) -> Algorithm:
     """Template 3 with exact gradients and AdaGrad's metric."""
-    return _adaptive(
-        "AdaFW", gradients.Full(), learning_rate, inner_steps, max_step, metrics.AdaGrad(offset)
-    )
-
-
-def AdaSFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
-    max_step: ScheduleLike = 1.0,
-    offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
-) -> Algorithm:
-    """Algorithm 4: SFW's minibatches, b_t = ceil(t^2 / sqrt(m)) up to m, and AdaGrad's metric."""
-    gradient = gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
     metric = metrics.AdaGrad(offset)
-    return _adaptive("AdaSFW", gradient, learning_rate, inner_steps, max_step, metric)
+    step = AdaptiveStep(_rate(learning_rate, "AdaFW"), inner_steps, max_step, metric)
+    return Algorithm(gradients.Full(), step, "AdaFW")
 
 
-def AdaSVRF(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
-    max_step: ScheduleLike = 1.0,
-    offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
-) -> Algorithm:
-    """Algorithm 5: SVRF's estimate, b_t = t up to m // 10, and AdaGrad's metric."""
-    gradient, metric = gradients.SVRF(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaSVRF", gradient, learning_rate, inner_steps, max_step, metric)
-
-
-def AdaSPIDERFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
-    max_step: ScheduleLike = 1.0,
-    offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
-) -> Algorithm:
-    """Template 3 with SPIDER's estimate, b_t doubling up to m, and AdaGrad's metric."""
-    gradient, metric = gradients.SPIDER(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaSPIDERFW", gradient, learning_rate, inner_steps, max_step, metric)
-
-
-def AdaORGFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
-    max_step: ScheduleLike = 1.0,
-    offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
-) -> Algorithm:
-    """Template 3 with ORGFW's estimate, b_t = m // 100, and AdaGrad's metric."""
-    gradient, metric = gradients.ORGFW(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaORGFW", gradient, learning_rate, inner_steps, max_step, metric)
-
-
-def AdaCSFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
-    max_step: ScheduleLike = 1.0,
-    offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
-) -> Algorithm:
-    """Algorithm 6: CSFW's estimate, b = m // 100, and AdaGrad's metric."""
-    gradient, metric = gradients.CSFW(batch_size), metrics.AdaGrad(offset)
-    return _adaptive("AdaCSFW", gradient, learning_rate, inner_steps, max_step, metric)
+AdaSFW = _adaptive(
+    "AdaSFW",
+    "Algorithm 4: SFW's minibatches, b_t = ceil(t^2 / sqrt(m)) up to m, and AdaGrad's metric.",
+    _growing,
+)
+AdaSVRF = _adaptive(
+    "AdaSVRF",
+    "Algorithm 5: SVRF's estimate, b_t = t up to m // 10, and AdaGrad's metric.",
+    gradients.SVRF,
+)
+AdaSPIDERFW = _adaptive(
+    "AdaSPIDERFW",
+    "Template 3 with SPIDER's estimate, b_t doubling up to m, and AdaGrad's metric.",
+    gradients.SPIDER,
+)
+AdaORGFW = _adaptive(
+    "AdaORGFW",
+    "Template 3 with ORGFW's estimate, b_t = m // 100, and AdaGrad's metric.",
+    gradients.ORGFW,
+)
+AdaCSFW = _adaptive(
+    "AdaCSFW",
+    "Algorithm 6: CSFW's estimate, b = m // 100, and AdaGrad's metric.",
+    gradients.CSFW,
+)
 
 
 def AdamSFW(
@@ -306,8 +298,9 @@ def AdamSFW(
     betas: tuple[float, float] = (0.9, 0.99),
 ) -> Algorithm:
     """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
-    gradient, metric = gradients.Minibatch(batch_size), metrics.AMSGrad(betas, offset)
-    return _adaptive("AdamSFW", gradient, learning_rate, inner_steps, max_step, metric)
+    metric = metrics.AMSGrad(betas, offset)
+    step = AdaptiveStep(_rate(learning_rate, "AdamSFW"), inner_steps, max_step, metric)
+    return Algorithm(gradients.Minibatch(batch_size), step, "AdamSFW")
 
 
 # Adaptive gradients with projection -------------------------------------------------------------

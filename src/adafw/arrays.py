@@ -56,7 +56,7 @@ def floating(x: Any, name: str) -> Array:
         if np.iscomplexobj(array):
             raise TypeError
         return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last at integers beyond all floats
         raise TypeError(
             f"{name} must be an array of real numbers, got {type(x).__name__}."
         ) from None
@@ -127,21 +127,29 @@ def unit(x: Array) -> tuple[Array, Any]:
     Half-precision entries are summed in float32, in which 65 504 is not the end.
     """
     xp = namespace(x)
-    largest = xp.max(xp.abs(x))
-    scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
-    wide = scaled if x.dtype.itemsize > 2 else (scaled.float() if is_tensor(x) else _single(scaled))
-    length = xp.sqrt(dot(wide, wide))
-    direction = wide / xp.where(length > 0, length, xp.ones_like(length))
+    scaled, largest = _scaled(x)
+    length = xp.sqrt(dot(scaled, scaled))
+    direction = scaled / xp.where(length > 0, length, xp.ones_like(length))
     return cast(direction, x), largest * length
 
 
 def norm(x: Array) -> Any:
     """Euclidean norm of all entries, safe from overflow and underflow."""
-    return unit(x)[1]
+    scaled, largest = _scaled(x)
+    return largest * namespace(x).sqrt(dot(scaled, scaled))
 
 
-def _single(x: Array) -> Array:
-    return x.astype(np.float32)
+def _scaled(x: Array) -> tuple[Array, Any]:
+    """(x / max |x_i|, max |x_i|), 0 / 0 being 0; at least in float32."""
+    if is_tensor(x):
+        torch = sys.modules["torch"]
+        largest = torch.max(torch.abs(x))
+        scaled = x / torch.where(largest > 0, largest, torch.ones_like(largest))
+        return (scaled if x.dtype.itemsize > 2 else scaled.float()), largest
+    # Without |x|, which would be one more array; the sum turns -0 into 0.
+    largest = np.maximum(x.max(), -x.min()) + x.dtype.type(0)
+    scaled = x / (largest if largest > 0 else x.dtype.type(1))
+    return (scaled if x.dtype.itemsize > 2 else scaled.astype(np.float32)), largest
 
 
 def double(x: Array) -> Array:
@@ -200,6 +208,37 @@ def basis(like: Array, index: Any, value: Any) -> Array:
     else:
         flat[index] = value
     return flat.reshape(like.shape)
+
+
+def empty(shape: Shape, like: Array) -> Array:
+    """Memory for an array in the library, dtype and device of `like`."""
+    if is_tensor(like):
+        return sys.modules["torch"].empty(as_shape(shape), dtype=like.dtype, device=like.device)
+    return np.empty(as_shape(shape), dtype=like.dtype)
+
+
+def group_sums(values: Array, labels: Array, count: int) -> Array:
+    """Sums of the values that bear the labels 0 .. count - 1."""
+    if is_tensor(values):
+        return values.new_zeros(count).index_add_(0, labels.reshape(-1), values.reshape(-1))
+    return np.bincount(labels.ravel(), weights=values.ravel(), minlength=count)
+
+
+def at_least_single(a: Array) -> Array:
+    """a in float32 if its dtype has fewer digits, which no decomposition of torch takes."""
+    return a.float() if is_tensor(a) and a.dtype.itemsize < 4 else a
+
+
+def svd(a: Array) -> tuple[Array, Array, Array]:
+    """U, s, V^T with a = U diag(s) V^T, s falling."""
+    return namespace(a).linalg.svd(at_least_single(a), full_matrices=False)
+
+
+def singular_values(a: Array) -> Array:
+    """The singular values, falling, in float64."""
+    if is_tensor(a):
+        return sys.modules["torch"].linalg.svdvals(double(a))
+    return np.linalg.svd(double(a), compute_uv=False)
 
 
 class Constant:

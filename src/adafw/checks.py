@@ -21,12 +21,30 @@ def real(
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer or a fraction beyond the range of floats
+        number = math.inf if value >= 0 else -math.inf  # type: ignore[operator]
     inside = (low < number if above else low <= number) and (
         number < high if below else number <= high
     )
     if not inside or (math.isinf(number) and not infinite):
-        raise ValueError(f"{name} must be a number {_range(low, high, above, below)}, got {value}.")
+        needed = _range(low, high, above, below)
+        raise ValueError(f"{name} must be a number {needed}, got {_shown(value)}.")
+    return number
+
+
+#: Largest length whose squares, summed over any number of coordinates, stay finite.
+LONGEST = 1e150
+
+
+def radius(value: Any) -> float:
+    """`value` as the size of a set, or an error that names it."""
+    number = real(value, "radius", 0, above=True)
+    if number > LONGEST:  # its square would be infinite, and a step inf / inf
+        raise ValueError(
+            f"radius must be at most {LONGEST:g}, got {number:g}; rescale the problem."
+        )
     return number
 
 
@@ -35,6 +53,14 @@ def integer(value: Any, name: str, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}.")
     return int(value)
+
+
+def _shown(value: numbers.Real) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # Python writes no integer of more than some thousand digits
+        return "one with thousands of digits"
+    return text if len(text) <= 40 else f"{text[:20]}... ({len(text)} digits)"
 
 
 def _range(low: float, high: float, above: bool, below: bool) -> str:

@@ -61,6 +61,10 @@ def main(arguments: list[str] | None = None) -> Any:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         sys.exit(130)
+    except MemoryError as error:  # numpy says how much was asked for
+        reason = " ".join(str(error).split()) or "it was asked for more than there is"
+        click.echo(f"Error: the memory is not enough: {reason.rstrip('.')}.", err=True)
+        sys.exit(1)
     except OSError as error:  # missing files, no permission, a full disk
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

@@ -1,12 +1,13 @@
-"""Scalar losses l(z, y) of a prediction z and a target y, without any factor 1/2.
+"""Losses l(z, y) of a prediction z and a target y, without any factor 1/2.
 
-A loss knows numbers, not matrices: value, slope (the derivative in z) and a bound on its
-curvature (the second derivative in z), which is inf where there is none.
+A loss knows numbers, not matrices: value, slope (the derivative in z) and what others would have
+to ask its type for: bounds, the kind of its targets, and what a prediction z means.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +15,37 @@ from numpy.typing import NDArray
 from adafw import checks
 
 Vector = NDArray[np.floating[Any]]
+Task: TypeAlias = Literal["classification", "regression"]
 
 
 class Loss(ABC):
-    """A smooth loss, entry by entry."""
+    """A smooth loss, one number a sample.
+
+    z holds one prediction a sample. A loss of several predictions a sample would take z of shape
+    (m, k), and give values of shape (m,) and slopes of the shape of z.
+    """
 
     #: sup of the second derivative in z; inf if there is none.
     curvature: float
-    #: whether the loss is a quadratic function of z, so that a line search is a formula.
-    quadratic: ClassVar[bool] = False
+    #: No value is below it, whatever z and y are; `least` may know more once y is given.
+    lower_bound: float = -math.inf
     convex: ClassVar[bool] = True
+    #: Whether the loss is a quadratic function of z, so that a line search is a formula.
+    quadratic: ClassVar[bool] = False
+    #: Whether the loss depends on z - y alone.
+    residual: ClassVar[bool] = False
+    #: What y is: one of the labels -1 and +1, or a number, which is at least `least_target`.
+    task: ClassVar[Task] = "regression"
+    least_target: ClassVar[float] = -math.inf
+    #: Whether `second`, and whether `probabilities`, is defined: set by defining it.
+    has_second: ClassVar[bool] = False
+    has_probabilities: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A flag of its own could say otherwise than the class does.
+        cls.has_second = cls.second is not Loss.second
+        cls.has_probabilities = cls.probabilities is not Loss.probabilities
 
     @abstractmethod
     def value(self, z: Vector, y: Vector) -> Vector:
@@ -40,6 +62,18 @@ class Loss(ABC):
             "an intercept need."
         )
 
+    def least(self, y: Vector) -> Vector:
+        """A number <= min_z l(z, y_i), rounding included, for every i."""
+        return np.full(y.shape, self.lower_bound)
+
+    def mean(self, z: Vector) -> Vector:
+        """What a regression predicts at z: the mean of y, of which z is a function."""
+        return z
+
+    def probabilities(self, z: Vector) -> Vector:
+        """One column a class, for one prediction (two classes) or one a class."""
+        raise TypeError(f"{type(self).__name__} knows no probabilities; Logistic does.")
+
     def check(self, y: Vector) -> None:
         """Refuses targets that the loss cannot take."""
 
@@ -49,7 +83,9 @@ class Squared(Loss):
     """(y - z)^2."""
 
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
-    quadratic: ClassVar[bool] = True
+    lower_bound = 0.0
+    quadratic = True
+    residual = True
 
     def value(self, z: Vector, y: Vector) -> Vector:
         return (z - y) ** 2
@@ -66,6 +102,8 @@ class Logistic(Loss):
     """ln(1 + exp(-y z)), y in {-1, +1}."""
 
     curvature: ClassVar[float] = 0.25  # type: ignore[misc]
+    lower_bound = 0.0
+    task = "classification"
 
     def value(self, z: Vector, y: Vector) -> Vector:
         return np.logaddexp(0, -y * z)
@@ -80,6 +118,16 @@ class Logistic(Loss):
 
         return expit(z) * expit(-z)
 
+    def probabilities(self, z: Vector) -> Vector:
+        """The logistic function of z, as two columns, or normalised over the classes."""
+        from scipy.special import expit
+
+        if z.ndim == 1:
+            return np.column_stack([expit(-z), expit(z)])
+        each = expit(z)
+        total = each.sum(axis=1, keepdims=True)
+        return np.divide(each, total, out=np.full_like(each, 1 / each.shape[1]), where=total > 0)
+
     def check(self, y: Vector) -> None:
         _check_signs(y, "Logistic")
 
@@ -89,6 +137,8 @@ class SquaredHinge(Loss):
     """max(0, 1 - y z)^2, y in {-1, +1}."""
 
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
+    lower_bound = 0.0
+    task = "classification"
 
     def value(self, z: Vector, y: Vector) -> Vector:
         return np.maximum(0, 1 - y * z) ** 2
@@ -112,6 +162,8 @@ class Huber(Loss):
 
     delta: float = 1.0
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
+    lower_bound = 0.0
+    residual = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", checks.real(self.delta, "delta", 0, above=True))
@@ -138,6 +190,8 @@ class SmoothedHinge(Loss):
     """
 
     width: float = 1.0
+    lower_bound = 0.0
+    task = "classification"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", checks.real(self.width, "width", 0, above=True))
@@ -172,6 +226,7 @@ class Poisson(Loss):
     """
 
     curvature: ClassVar[float] = np.inf  # type: ignore[misc]
+    least_target = 0.0
 
     def value(self, z: Vector, y: Vector) -> Vector:
         with np.errstate(over="ignore"):  # inf is the honest value, and ends a run
@@ -182,6 +237,17 @@ class Poisson(Loss):
             return np.exp(z) - y
 
     def second(self, z: Vector, y: Vector) -> Vector:
+        with np.errstate(over="ignore"):
+            return np.exp(z)
+
+    def least(self, y: Vector) -> Vector:
+        """y - y ln y, reached at z = ln y; 0, its limit, at y = 0."""
+        y = y.astype(np.float64)
+        log = np.log(np.where(y > 0, y, 1.0))
+        return y * (1 - log) - 4 * np.finfo(np.float64).eps * y * (1 + np.abs(log))
+
+    def mean(self, z: Vector) -> Vector:
+        """exp(z)."""
         with np.errstate(over="ignore"):
             return np.exp(z)
 

@@ -5,20 +5,21 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from adafw import checks, fused, solver
+from adafw import checks, integrity, paths, solver
 from adafw.algorithms import Algorithm
 from adafw.arrays import floating
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
-from adafw.recorder import Clock, Every, Record, Recorder, Trace, as_record
-from adafw.solver import Diverged, State
+from adafw.recorder import Clock, Every, Record, Recorder, as_record
+from adafw.result import Result, conclude
+from adafw.solver import Diverged, FastPath, State
 from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
 
@@ -27,50 +28,11 @@ Callback = Callable[[State, Record], bool | None]
 #: The default seed: equal to 0, and told from a 0 that was given, which a state would not allow.
 _SEED: Any = type("Seed", (int,), {})(0)
 
-#: Seconds between two looks at the clock, the keyboard and the display.
+#: Seconds between two looks at the limits on time and at the display.
 _LOOK = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a run found. `x`, `value` and `gap` belong to the last iterate.
-
-    `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
-    convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from, `active_set` None or the (weights, atoms) that x is made of.
-    """
-
-    x: Array
-    value: float
-    gap: float
-    lower_bound: float
-    best: Record
-    status: str
-    message: str
-    trace: Trace
-    state: State = field(repr=False)
-    title: str = ""
-    active_set: tuple[Array, Any] | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        last = self.trace[-1]
-        rows = [
-            ("status", self.message),
-            ("value", f"{self.value:.10g}"),
-            ("gap", f"{self.gap:.4e}"),
-            ("lower bound", f"{self.lower_bound:.10g}"),
-            ("best gap", f"{self.best.gap:.4e} at iteration {self.best.iteration}"),
-            ("iterations", f"{last.iteration}"),
-            ("epochs", f"{last.epoch:.4g} ({last.gradient_evaluations} gradient evaluations)"),
-            ("LMO calls", f"{last.lmo_calls}"),
-            ("projections", f"{last.projections}"),
-            ("seconds", f"{last.cpu_seconds:.3g} CPU, {last.wall_seconds:.3g} wall"),
-            ("non-zeros", f"{last.nonzeros} of {self.x.size}"),
-            ("violation", f"{last.violation:.1e}"),
-        ]
-        return "\n".join([self.title, *(f"  {name:<12} {text}" for name, text in rows)])
-
-    __repr__ = __str__
+#: Iterations of a stretch that nothing is known to end: at first, and at most. They are counted
+#: beforehand, which should not take long if it is the clock that ends it.
+_FIRST, _MOST = 1000, 100_000
 
 
 def minimize(
@@ -126,7 +88,7 @@ def minimize(
     tolerance = -1.0 if gap_tolerance is None else checks.real(gap_tolerance, "gap_tolerance", 0)
     _check_problem(f, constraint, algorithm)
     limits.check(algorithm)
-    run = fused.find(f, constraint, algorithm, path) or solver.run
+    runner = paths.find(f, constraint, algorithm, path)
     recorder = Recorder(f, constraint, record_every)
     source = None
     if state is None:
@@ -135,34 +97,37 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
-    # Off the clock: a state of the lazy path is settled for another, and kernels are compiled.
-    if run is solver.run:
-        fused.settle(s)
-        fused.warm_up(f, algorithm)
-    else:
-        run(f, constraint, algorithm, s, 0)
+    runner.prepare(f, constraint, algorithm, s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
     with Interrupts() as interrupts:
         loop = _Loop(
-            run, f, constraint, algorithm, limits, recorder, tolerance, callbacks, bar, interrupts
+            runner,
+            f,
+            constraint,
+            algorithm,
+            limits,
+            recorder,
+            tolerance,
+            callbacks,
+            bar,
+            interrupts,
         )
         try:
             status = loop.run(s)
         finally:
             bar.close()
-            if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
+            if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    active = algorithm.step.active_set(s.x, s.step)
-    return _result(s, f, status, limits, tolerance, title, active)
+    return conclude(s, f, algorithm, status, limits, tolerance, title, runner.name)
 
 
 @dataclass
 class _Loop:
     """Runs from record to record; the state is left at the last iterate."""
 
-    iterations: fused.Run
+    path: FastPath
     f: FiniteSum
     constraint: Constraint
     algorithm: Algorithm
@@ -176,47 +141,53 @@ class _Loop:
     def run(self, s: State) -> str:
         """Iterates until something ends the run, and says what: the status."""
         clock = Clock(s.cpu_seconds, s.wall_seconds)
-        self.finite_x = s.x.copy()  # a copy, as the lazy path moves s.x in place
-        pace = math.inf  # seconds an iteration; not known yet, so the first stretch is one
+        self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
+        self.most = _FIRST
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
             if self.recorder.due(s) or (status and _unrecorded(s)):
                 status = self._record(s, status) or status
             if status:
                 return status
-            n = self._stretch(s, pace)
-            begun, wall = s.t, clock.wall
             try:
-                with clock:
-                    self._iterate(s, n)
+                self._stretch(s, clock)
             except Diverged as end:
-                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
                 return self._diverged(s, end)
-            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-            pace = (clock.wall - wall) / max(1, s.t - begun) + 1e-9
+            except KeyboardInterrupt:
+                self.interrupts.again()  # raised inside an iteration: the state is torn
             self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
     def n_terms(self) -> int:
         return self.f.n_terms
 
-    def _stretch(self, s: State, pace: float) -> int:
-        """Iterations until something has to be looked at: a record, a limit, clock and keyboard."""
-        look = min(_LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
-        most = min(self.recorder.iterations_left(s), look / pace)
-        return self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
+    def _stretch(self, s: State, clock: Clock) -> None:
+        """Iterations up to the next record, limit or Ctrl-C."""
+        begun, most = s.t, min(self.recorder.iterations_left(s), self.most)
+        n = self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
+        look = time.perf_counter() + min(_LOOK, self._seconds_left(s))
 
-    def _iterate(self, s: State, n: int) -> None:
-        """n iterations, or fewer if they take much longer than the last ones did."""
-        left = min(2 * _LOOK, self.limits.seconds_left(s), self.recorder.seconds_left(s))
-        deadline = time.perf_counter() + left
+        def stop() -> bool:
+            nonlocal look
+            if self.interrupts.seen or time.perf_counter() < look:
+                return self.interrupts.seen
+            clock.pause()
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            left = self._seconds_left(s)
+            look = time.perf_counter() + min(_LOOK, left)
+            clock.start()
+            return left <= 0
+
         try:
-            self.iterations(
-                self.f, self.constraint, self.algorithm, s, n,
-                lambda: self.interrupts.seen or time.perf_counter() >= deadline,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            self.interrupts.again()  # raised inside an iteration: the state is torn
+            with clock:
+                self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+        finally:
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+        self.most = min(_MOST, max(_FIRST, 2 * (s.t - begun)))
+
+    def _seconds_left(self, s: State) -> float:
+        return min(self.limits.seconds_left(s), self.recorder.seconds_left(s))
 
     def _record(self, s: State, status: str) -> str:
         """Measures and tells the callbacks; returns a status if that ends the run."""
@@ -258,34 +229,6 @@ def _is_true(answer: Any) -> bool:
 
 def _unrecorded(s: State) -> bool:
     return not s.records or s.records[-1][0] != s.t
-
-
-def _result(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str,
-    active_set: tuple[Array, Any] | None,
-) -> Result:  # fmt: skip
-    trace = Trace(s.records)
-    last = trace[-1]
-    best = min(trace, key=lambda r: (math.isnan(r.gap), r.gap))
-    message = status.replace("_", " ")
-    if status in vars(limits):
-        used, allowed = limits.used(s, f.n_terms)[status]
-        message = f"{status}: {used:.6g} of {allowed:g} used"
-    elif status == "converged":
-        message = f"converged: gap {last.gap:.3e} <= {tolerance:g}"
-    elif status == "diverged":
-        message = (
-            "diverged: a value or gradient became infinite or NaN; x is the last iterate known to "
-            "be finite"
-        )
-    elif status == "callback":
-        message = "callback: a callback asked to stop"
-    elif status == "interrupted":
-        message = "interrupted: from the keyboard"
-    return Result(
-        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        active_set,
-    )  # fmt: skip
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
@@ -359,7 +302,7 @@ def _resumed(
             "this state was left in the middle of an iteration and cannot go on; start anew with "
             "x0=state.x."
         )
-    then = json.loads(state.problem)
+    then = solver.described(state)
     now = json.loads(json.dumps(solver.describe_problem(f, constraint, algorithm)))
     for part, description in now.items():
         if then[part] != description:
@@ -367,12 +310,22 @@ def _resumed(
                 f"state belongs to another {part}: it was {_brief(then[part])}, now it is "
                 f"{_brief(description)}; start anew with x0=state.x."
             )
+    known = constraint.shape if f.shape is None else f.shape
+    start = None if known is None else _start_point(f, constraint, None)
+    integrity.check_state(state, f, algorithm, start)
     _check_record(state, f, constraint)
     return state.copy()
 
 
 def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
     """Refuses functions of a user's that give another value or gap at x than the last record."""
+    rows = np.array(state.records)
+    if rows.size and (
+        rows.shape[1:] != (len(Record._fields),)
+        or not (np.diff(rows[:, 0]) > 0).all()
+        or not 0 <= rows[0, 0] <= rows[-1, 0] <= state.t
+    ):
+        raise integrity.Damaged("records", f"a trace up to iteration {state.t}", "another")
     if _unrecorded(state):
         return
     then = as_record(state.records[-1])

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,18 +49,29 @@ def as_record(row: tuple[float, ...]) -> Record:
     return Record(**{k: int(v) if k in _COUNTS else float(v) for k, v in named.items()})  # type: ignore[arg-type]
 
 
-class Trace:
-    """The records of a run, as rows (iterate, index) and as columns (`trace["gap"]`)."""
+R = TypeVar("R", bound=tuple[Any, ...])
 
-    columns = Record._fields
+
+class Records(Generic[R]):
+    """Records of one type, as rows (iterate, index) and as columns (`trace["cpu_seconds"]`).
+
+    `record`: the type, a NamedTuple; `columns`: its fields; `counts`: those that are integers.
+    """
+
+    record: ClassVar[Any]
+    columns: ClassVar[tuple[str, ...]]
+    counts: ClassVar[tuple[str, ...]]
 
     def __init__(self, rows: list[tuple[float, ...]]) -> None:
-        self._records = [as_record(row) for row in rows]
+        kinds = [int if name in self.counts else float for name in self.columns]
+        self._records: list[R] = [
+            self.record(*(kind(v) for kind, v in zip(kinds, row, strict=True))) for row in rows
+        ]
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[R]:
         return iter(self._records)
 
     def __getitem__(self, key: str | int) -> Any:
@@ -73,7 +84,7 @@ class Trace:
 
     def column(self, name: str) -> NDArray[Any]:
         """One column as an array."""
-        kind = np.int64 if name in _COUNTS else np.float64
+        kind = np.int64 if name in self.counts else np.float64
         return np.array([getattr(record, name) for record in self._records], dtype=kind)
 
     def to_pandas(self) -> Any:
@@ -89,6 +100,15 @@ class Trace:
             writer.writerow(self.columns)
             writer.writerows(self._records)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} records, columns {', '.join(self.columns)})"
+
+
+class Trace(Records[Record]):
+    """The records of a run of `minimize`."""
+
+    record, columns, counts = Record, Record._fields, _COUNTS
+
     def plot(self, ax: Any = None, x: str = "cpu_seconds", y: str = "gap", **style: Any) -> Any:
         """Draws column y against column x on a matplotlib axis, y on a logarithmic scale."""
         if ax is None:
@@ -99,9 +119,6 @@ class Trace:
         ax.set(xlabel=x.replace("_", " "), ylabel=y.replace("_", " "), yscale="log")
         return ax
 
-    def __repr__(self) -> str:
-        return f"Trace({len(self)} records, columns {', '.join(self.columns)})"
-
 
 class Clock:
     """CPU and wall seconds of the algorithm alone: it runs inside `with clock:` only."""
@@ -109,13 +126,22 @@ class Clock:
     def __init__(self, cpu: float = 0.0, wall: float = 0.0) -> None:
         self.cpu, self.wall = cpu, wall
 
-    def __enter__(self) -> "Clock":
+    def start(self) -> None:
+        """Lets it run."""
         self._cpu, self._wall = time.process_time(), time.perf_counter()
+
+    def pause(self) -> None:
+        """Makes it stand still."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        self.cpu, self.wall = self.cpu + (cpu - self._cpu), self.wall + (wall - self._wall)
+        self._cpu, self._wall = cpu, wall
+
+    def __enter__(self) -> "Clock":
+        self.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.cpu += time.process_time() - self._cpu
-        self.wall += time.perf_counter() - self._wall
+        self.pause()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from adafw.algorithms import Algorithm
 from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
-from adafw.io.atomic import replacing
+from adafw.io.arrays import TooLarge, read_npz, write_npz
+from adafw.io.damage import DAMAGE, is_damage
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain
 
-_FORMAT = 1  # of a saved state; raise it when a field changes its meaning
+_FORMAT = 2  # of a saved state; raise it when a field changes its meaning
 
 
 class Diverged(Exception):
@@ -34,13 +35,15 @@ class State:
 
     `gradient` and `step` are the states of the two parts of the algorithm, `rng` the words of the
     random generator, `records` the rows of the trace so far, `problem` a description of the
-    objective, the set and the algorithm it belongs to.
+    objective, the set and the algorithm it belongs to. `workspace` is what the path that ran last
+    keeps for itself: no one else reads it, and a state without it goes on to rounding error.
     """
 
     x: Array
     t: int = 0
     gradient: dict[str, Any] = field(default_factory=dict)
     step: dict[str, Any] = field(default_factory=dict)
+    workspace: dict[str, Any] = field(default_factory=dict)
     rng: Any = None
     gradient_evaluations: int = 0
     lmo_calls: int = 0
@@ -58,6 +61,7 @@ class State:
             x=self.x.copy(),
             gradient=_copied(self.gradient),
             step=_copied(self.step),
+            workspace=_copied(self.workspace),
             rng=self.rng.copy() if isinstance(self.rng, np.ndarray) else self.rng,
             records=list(self.records),
         )
@@ -84,7 +88,12 @@ class State:
         """The inverse of `to_arrays`."""
         if "format" not in flat or int(flat["format"]) > _FORMAT:
             raise ValueError("this is not a saved state of adafw, or one of a newer version.")
-        values: dict[str, Any] = {"gradient": {}, "step": {}}
+        if int(flat["format"]) < _FORMAT:
+            raise ValueError(
+                "this state was saved by an earlier version of adafw, whose fast paths kept their "
+                "data elsewhere in it, and cannot go on; start anew with its x as x0."
+            )
+        values: dict[str, Any] = {"gradient": {}, "step": {}, "workspace": {}}
         for key, value in flat.items():
             owner, _, name = key.partition(".")
             part = np.asarray(value)
@@ -93,19 +102,40 @@ class State:
                 values[owner][name] = plain
             elif owner != "format":
                 values[owner] = plain
-        values["records"] = [tuple(row) for row in np.asarray(values["records"]).tolist()]
+        if set(values) != {f.name for f in fields(cls)} or not isinstance(values["torn"], bool):
+            raise ValueError("this is only a part of a saved state of adafw.")
+        rows = np.asarray(values["records"])
+        if rows.dtype.kind != "f" or (rows.size and rows.ndim != 2):
+            raise ValueError("this is a saved state of adafw with a damaged trace.")
+        values["records"] = [tuple(row) for row in rows.tolist()]
         return cls(**values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a .npz file, without pickle; an old file survives any failure."""
-        with replacing(path) as partial, open(partial, "wb") as file:
-            np.savez(file, **self.to_arrays())  # type: ignore[arg-type]
+        write_npz(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "State":
-        """Reads what `save` wrote."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls.from_arrays(dict(file))
+        """Reads what `save` wrote; anything else is refused in one sentence."""
+        known = {"format", *(f.name for f in fields(cls))}
+        try:
+            arrays = read_npz(path, lambda name: name.partition(".")[0] in known, packed=False)
+            if "format" not in arrays:
+                raise ValueError
+        except TooLarge:
+            raise
+        except DAMAGE as error:
+            if not is_damage(error):
+                raise
+            raise ValueError(
+                f"{path} must be a saved state of adafw, got something else or a damaged one."
+            ) from None
+        try:
+            return cls.from_arrays(arrays)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be used: {error}") from None
+        except (KeyError, TypeError, OverflowError):
+            raise ValueError(f"{path} must be a saved state of adafw, got a damaged one.") from None
 
 
 def describe_problem(
@@ -117,6 +147,17 @@ def describe_problem(
         "set": constraint.describe(),
         "algorithm": algorithm.describe(),
     }
+
+
+def described(state: State) -> dict[str, Plain]:
+    """What the state says that it belongs to."""
+    try:
+        parts = json.loads(state.problem)
+        return {name: parts[name] for name in ("objective", "set", "algorithm")}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(
+            "state must say which problem it belongs to, got a damaged one; start anew."
+        ) from None
 
 
 def start(
@@ -165,6 +206,38 @@ def run(
         s.lmo_calls += counted.lmo_calls
         s.projections += counted.projections
     return s
+
+
+class FastPath(Protocol):
+    """Code that does what `run` does for the problems it knows, faster.
+
+    To add one: a kernel, a class with these members in a file of fused/, a line in its registry
+    (docs/add_a_fast_path.md).
+    """
+
+    @property
+    def name(self) -> str:
+        """What `minimize(path=...)` calls it; of several, the first that fits is taken."""
+
+    def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        """Whether it knows all three. Exact types only: a subclass may do anything."""
+
+    def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        """Whether it is the fastest known for a problem that it fits."""
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        """What is not part of the algorithm, before its clock runs: compilation above all."""
+
+    def run(
+        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+        stop: Callable[[], bool],
+    ) -> State:  # fmt: skip
+        """n iterations in place, or fewer if `stop`, asked now and then, says so.
+
+        What `run` would leave in `gradient` and `step`, keys, shapes and dtypes included, must
+        stand there in the end; whatever else the next call needs goes to `workspace`. How the
+        iterations are cut into calls must change no bit.
+        """
 
 
 def _copied(state: dict[str, Any]) -> dict[str, Any]:

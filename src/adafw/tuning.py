@@ -1,6 +1,7 @@
 """The paper's search for a learning rate (section 3.6)."""
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -52,7 +53,7 @@ class Tuning:
             eta = power_of_ten(t.exponent)
             lines.append(f"{eta:>9} {t.exponent:>4} {t.value:>14.8g}{gap}  {t.status}{mark}")
         if not self.settled:
-            lines.append("stopped at the limit on trials; the best is at an end")
+            lines.append("stopped at the limit on trials or time; the best is at an end")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -67,6 +68,7 @@ def tune(
     seed: int = TUNING_SEED,
     max_trials: int = 15,
     report: Callable[[Trial], None] | None = None,
+    total_seconds: float = math.inf,
     **budget: Any,
 ) -> Tuning:
     """Searches eta in {10^(i/2)}: from i in {-2, 0, 2} to the neighbours of the best, and on.
@@ -82,6 +84,7 @@ def tune(
     seed : of the index stream; the default is used by no experiment, as one must not judge by it.
     max_trials : bound on the runs.
     report : called after every run.
+    total_seconds : when so many have passed, the search ends with the best so far.
     budget : limits of a run, e.g. max_epochs=20, or anything else that `minimize` takes.
     """
     if measure not in ("gap", "value"):
@@ -90,11 +93,18 @@ def tune(
     if not budget:
         raise ValueError("tune needs a budget for each run, for instance max_epochs=20.")
 
+    end = time.monotonic() + checks.real(total_seconds, "total_seconds", 0, infinite=True)
+    limits = dict(budget)
+    of_each = limits.pop("max_seconds", None)
+
     def run(i: int, learning_rate: float) -> Trial:
-        result = minimize(f, constraint, make_algorithm(learning_rate), seed=seed, **budget)
+        left = max(0.0, end - time.monotonic())
+        seconds = left if of_each is None else min(of_each, left)
+        algorithm = make_algorithm(learning_rate)
+        result = minimize(f, constraint, algorithm, seed=seed, max_seconds=seconds, **limits)
         return Trial(i, learning_rate, result.value, result.gap, result.status)
 
-    return search(run, measure, max_trials, report)
+    return search(run, measure, max_trials, report, lambda: time.monotonic() >= end)
 
 
 def search(
@@ -102,19 +112,25 @@ def search(
     measure: Measure,
     max_trials: int = 15,
     report: Callable[[Trial], None] | None = None,
+    over: Callable[[], bool] = lambda: False,
 ) -> Tuning:
-    """The search of `tune` over any runs: run(i, 10^(i/2)) is asked for what that rate reached."""
+    """The search of `tune` over any runs: run(i, 10^(i/2)) is asked for what that rate reached.
+
+    Once `over` says so, no further run begins.
+    """
     trials: dict[int, Trial] = {}
     wanted = [-2, 0, 2]
     while True:
         for i in wanted:
+            if trials and over():
+                break
             trials[i] = run(i, 10.0 ** (i / 2))
             if report is not None:
                 report(trials[i])
         best = min(trials.values(), key=lambda t: (_rank(t, measure), t.exponent))
         missing = [i for i in (best.exponent - 1, best.exponent + 1) if i not in trials]
         wanted = missing[: max_trials - len(trials)]
-        if not wanted:
+        if not wanted or over():
             return Tuning(best, tuple(trials.values()), measure, settled=not missing)
 
 

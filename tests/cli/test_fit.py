@@ -132,6 +132,55 @@ def test_options_reach_the_fit(folder, tmp_path, capsys):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_python_names_and_jobs_change_nothing(jobs, folder, tmp_path, capsys):
+    short = ["--loss", "logistic", "--constraint", "ksparse", "-p", "k=2"]
+    long = ["--loss", "Logistic", "--constraint", "KSparse", "-p", "k=2", "--n-jobs", jobs]
+    for name, words in (("short", short), ("long", long)):
+        out = ["-o", tmp_path / name, "--radius", 2]
+        assert run(capsys, "fit", folder / "iris.csv", *out, *words)[0] == 0
+    one, two = (LinearModelFile.load(tmp_path / name) for name in ("short", "long"))
+    np.testing.assert_array_equal(one.coef, two.coef)
+    assert one.header["settings"] == {**two.header["settings"], "n_jobs": None}
+    assert two.header["settings"]["constraint"] == "ksparse"
+    assert two.header["settings"]["constraint_params"] == {"k": 2}
+
+
+@pytest.mark.parametrize("option", ["--max-seconds", "--time-limit"])
+def test_seconds_count_from_the_reading_of_the_file_on(option, folder, tmp_path, capsys):
+    """A file that takes longer to read than there is time leaves none for the fit."""
+    from adafw.commands import fitting
+
+    def slowly(*arguments):
+        time.sleep(0.3)
+        return read(*arguments)
+
+    read = fitting.read_table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "read_table", slowly)
+        code, out, err = run(
+            capsys, "fit", folder / "iris.csv", "-o", tmp_path / "m", option, 0.2, "--json"
+        )
+    assert code == 0
+    shown = json.loads(out)["certificate"]
+    assert [c["status"] for c in shown] == ["max_seconds", "not started", "not started"]
+    assert [c["iterations"] for c in shown] == [0, 0, 0]
+    assert "(the time is up)" in err
+    assert "2 of 3 classes were not started" in err
+    assert run(capsys, "predict", tmp_path / "m", folder / "iris.csv")[0] == 0
+
+
+def test_bad_names_are_refused_before_the_file_is_read(tmp_path, capsys):
+    for words, message in (
+        (["--constraint", "l7"], "constraint must be a set or one of"),
+        (["--loss", "hinge"], "loss must be one of"),
+        (["--algorithm", "Adam"], "algorithm must be"),
+        (["--constraint", "lp"], "needs p"),
+    ):
+        code, _, err = run(capsys, "fit", tmp_path / "missing.svm", *words)
+        assert (code, message in err) == (2, True), err
+
+
 def test_labels_of_their_own(folder, tmp_path, capsys):
     both = np.load(folder / "diabetes.npy")
     np.save(tmp_path / "X.npy", both[:, :-1])
@@ -154,7 +203,7 @@ def test_a_fit_that_stops_early_says_so(folder, tmp_path, capsys):
         "--max-epochs", 3, "--tol", 1e-9,
     )  # fmt: skip
     assert code == 0
-    assert "Warning: stopped before the tolerance (max epochs): gap" in err
+    assert "Warning: the fit stopped before its tolerance (max_epochs=3 is used up): gap" in err
 
 
 def test_a_radius_without_effect_is_named(folder, tmp_path, capsys):
@@ -205,7 +254,9 @@ def test_bad_settings_end_with_2(folder, tmp_path, capsys):
         (["--algorithm", "Adam"], "algorithm must be"),
         (["--learning-rate", "fast"], "learning_rate must be auto or a number"),
         (["--resume"], "--resume needs --checkpoint"),
-        (["--time-limit", 0], "--time-limit must be > 0"),
+        (["--time-limit", 0], "max_seconds must be a number that is finite and > 0"),
+        (["--max-seconds", -1], "max_seconds must be"),
+        (["--n-jobs", 0], "n_jobs must be"),
         (["--param", "k"], "--param must be key=value"),
         (["-o", tmp_path / "no" / "m"], "must lie in a directory that exists"),
     ):

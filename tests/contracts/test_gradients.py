@@ -27,9 +27,16 @@ ESTIMATORS = [
     gradients.PAGE(5, probability=lambda t: 1 / (t + 2)),
     gradients.LuFreund(),
     gradients.LuFreund(7, forgetting=0.5),
+    gradients.StagedSVRG(),
+    gradients.StagedSVRG(5),
     gradients.Minibatch(lambda t: 3 * (t + 1)),  # exact from t = 19 on
 ]
 IDS = [repr(e) for e in ESTIMATORS]
+
+
+def test_every_estimator_is_held_to_it(nothing_left_out):
+    where = "ESTIMATORS of tests/contracts/test_gradients.py"
+    nothing_left_out(gradients.GradientEstimator, "gradients", ESTIMATORS, where)
 
 
 class Watched:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import adafw
+from adafw.constraints.base import Constraint
+from adafw.constraints.counted import CountedSet
 
 GROUPS = np.array([3, 0, 0, 3, 7, 7, 7])
 POINTS = np.random.default_rng(5).standard_normal((9, 4))
@@ -127,6 +129,58 @@ def inner_point(case, seed):
 
 def metric(case, seed, orders):
     return 10.0 ** np.random.default_rng(seed + 99).uniform(-orders, orders, case.shape)
+
+
+def test_every_set_is_held_to_it(nothing_left_out):
+    tried, where = [case.set for case in SETS], "SETS of tests/contracts/test_sets.py"
+    nothing_left_out(Constraint, "constraints", tried, where, {CountedSet})
+    fewer = [constraint for constraint in tried if not isinstance(constraint, adafw.Birkhoff)]
+    with pytest.raises(AssertionError, match=f"add a line for Birkhoff to {where}"):
+        nothing_left_out(Constraint, "constraints", fewer, where, {CountedSet})
+
+
+def test_a_counted_set_passes_everything_on():
+    """What a set can say of itself, a counted one says too, but for what follows from the rest."""
+    public = {name for name in vars(Constraint) if not name.startswith("_")}
+    assert public - set(vars(CountedSet)) - set(vars(CountedSet(adafw.L2Ball(1.0)))) == set()
+
+
+@every_set
+def test_a_counted_set_answers_as_the_set_does(case):
+    counted = CountedSet(case.set)
+    g, x = draw(case, 0), inner_point(case, 1)
+    np.testing.assert_array_equal(counted.lmo(g), case.set.lmo(g))
+    np.testing.assert_array_equal(counted.project(3 * g), case.set.project(3 * g))
+    np.testing.assert_array_equal(counted.start(case.shape), case.set.start(case.shape))
+    assert counted.gap(x, g) == case.set.gap(x, g)
+    assert (counted.lmo_calls, counted.projections) == (2, 1)
+    for name in ("projection", "exact_diameter", "scale", "shape"):
+        assert getattr(counted, name) == getattr(case.set, name)
+    assert counted.describe() == case.set.describe()
+    assert counted.contains(x) == case.set.contains(x)
+    if case.name != "UserSet":
+        assert counted.diameter(case.shape) == case.set.diameter(case.shape)
+        assert counted.violation(2 * x) == case.set.violation(2 * x)
+
+
+@pytest.mark.parametrize("case", [case for case in SETS if len(case.shape) == 1], ids=repr)
+@pytest.mark.parametrize("rank", [2, 9])
+def test_a_quadratic_is_minimised_where_a_formula_is_known(case, rank):
+    n = case.shape[0]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        B = rng.standard_normal((n, rank))
+        H, x, g = B @ B.T, inner_point(case, seed), 10.0 ** (seed - 2) * rng.standard_normal(n)
+        y = case.set.minimise_quadratic(x, g, H)
+        counted = CountedSet(case.set).minimise_quadratic(x, g, H)
+        if y is None:
+            assert counted is None
+            assert case.name != "L2Ball"
+            continue
+        np.testing.assert_array_equal(counted, y)
+        assert case.set.contains(y)
+        slope = g + H @ (y - x)
+        assert case.set.gap(y, slope) <= 1e-9 * (np.linalg.norm(slope) + np.linalg.norm(g))
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])

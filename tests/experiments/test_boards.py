@@ -16,9 +16,9 @@ def test_every_run_is_logged_once_and_whole(toml, tmp_path):
     pytest.importorskip("tensorboard")
     for _ in range(2):  # the second call finds all runs done, and logs anew
         outcome = reproduce(toml, tmp_path / "out", workers=1, tensorboard=tmp_path / "logs")
-    for line in outcome.lines:
-        for seed, trace in line.traces.items():
-            run = tmp_path / "logs" / outcome.spec.name / line.problem.name / line.label
+    for curve in outcome.curves:
+        for seed, trace in curve.traces.items():
+            run = tmp_path / "logs" / outcome.spec.name / curve.case.name / curve.label
             found = scalars(run / f"seed{seed}", "value")
             assert [step for step, _ in found] == trace["iteration"].tolist()
             assert [number for _, number in found] == pytest.approx(trace["value"], rel=1e-6)

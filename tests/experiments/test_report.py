@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from adafw.experiments import figures, report
-from adafw.experiments.claims import judge
+from adafw.experiments.drawing import styles_of
+from adafw.experiments.kinds import kind_of
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
     None,
 )
+
+
+def judge(outcome):
+    return kind_of(outcome.spec).judge(outcome)
 
 
 class Page(HTMLParser):
@@ -57,9 +62,9 @@ def test_page_is_whole_and_fetches_nothing(finished):
     for claim in judge(outcome):
         assert claim.statement in shown
         assert claim.verdict in shown
-    for line in outcome.lines:
-        assert line.label in shown
-        assert line.spec.setting in shown
+    for curve in outcome.curves:
+        assert curve.label in shown
+        assert curve.method.setting in shown
     assert "A small experiment <with> signs & marks" in shown
     assert outcome.environment["packages"]["numpy"] in shown
 
@@ -85,30 +90,27 @@ def test_figure_shows_settings_and_six_panels(finished):
     labels = [axis.get_xlabel() for axis in axes]
     assert labels == ["CPU time (s)", "epochs", "LMO calls (broken lines: projections)"] * 2
     for axis in axes:
-        assert len(axis.lines) == len(outcome.lines)
+        assert len(axis.lines) == len(outcome.curves)
 
 
 def test_curves_are_the_medians_of_the_traces(finished):
     outcome, _ = finished
     figure = figures.draw(outcome)
     axis = figure.subfigs[0].axes[1]  # gap against epochs
-    line = next(line for line in outcome.lines if line.label == "AdaCSFW")
-    drawn = axis.lines[outcome.lines.index(line)]
-    final = np.median([trace["gap"][-1] for trace in line.traces.values()])
+    curve = next(curve for curve in outcome.curves if curve.label == "AdaCSFW")
+    drawn = axis.lines[outcome.curves.index(curve)]
+    final = np.median([trace["gap"][-1] for trace in curve.traces.values()])
     assert drawn.get_ydata()[-1] == pytest.approx(final)
     assert drawn.get_xdata()[-1] == pytest.approx(60 * 3 / 300)
 
 
 def test_lines_can_be_told_apart(finished):
     outcome, _ = finished
-    line = outcome.lines[1]
-    many = [
-        replace(line, spec=replace(line.spec, label=f"K = {k}", table={**line.spec.table}))
-        for k in range(7)
-    ]
-    for lines in (list(outcome.lines), many):
-        looks = figures.styles_of(lines).values()
-        assert len({(look["color"], look["linestyle"]) for look in looks}) == len(lines)
+    curve = outcome.curves[1]
+    many = [replace(curve, method=replace(curve.method, label=f"K = {k}")) for k in range(7)]
+    for curves in (list(outcome.curves), many):
+        looks = styles_of(curves).values()
+        assert len({(look["color"], look["linestyle"]) for look in looks}) == len(curves)
 
 
 def test_same_figure_same_bytes(finished):

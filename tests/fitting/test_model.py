@@ -8,9 +8,14 @@ import textwrap
 import numpy as np
 import pytest
 
-from adafw.fitting.model import LinearModelFile, write_arrays
+from adafw.fitting.model import LinearModelFile
+from adafw.fitting.storage import write_arrays
 
-HEADER = {"settings": {"loss": "logistic"}, "certificate": [], "data": {}, "features": None}
+HEADER = {
+    "settings": {"task": "classification", "loss": "logistic", "constraint": "l1", "radius": 1.0},
+    "certificate": [], "data": {"file": "d", "X": {"shape": [9, 5], "name": "dense"}},
+    "features": None, "target": None, "zero_based": None,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -27,8 +32,8 @@ def test_round_trip(model, tmp_path):
     np.testing.assert_array_equal(back.intercept, model.intercept)
     assert back.header == HEADER
     X = np.random.default_rng(1).normal(size=(4, 5))
-    assert back.predict(X).tolist() == model.predict(X).tolist()
-    np.testing.assert_allclose(back.predict_proba(X).sum(axis=1), 1)
+    assert back.predictor.predict(X).tolist() == model.predictor.predict(X).tolist()
+    np.testing.assert_allclose(back.predictor.predict_proba(X).sum(axis=1), 1)
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
@@ -107,10 +112,17 @@ def test_full_disk_leaves_the_old_file(model, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
-def test_regression_predictions():
-    header = {**HEADER, "settings": {"loss": "poisson"}}
-    model = LinearModelFile(np.ones((1, 2)), np.array([0.5]), None, header)
+def test_a_file_of_adafw_0_1_still_predicts():
+    """Its header as that version wrote it, parameters of the set as a list of texts."""
+    settings = {
+        "task": "regression", "loss": "poisson", "delta": 1.0, "constraint": "ksparse",
+        "radius": 1.0, "constraint_params": ["k=3"], "algorithm": "auto", "learning_rate": "auto",
+        "fit_intercept": True, "class_weight": None, "tol": 1e-4, "max_epochs": 1000.0, "seed": 0,
+        "dtype": "float32",
+    }  # fmt: skip
+    header = {**HEADER, "settings": settings}
+    model = LinearModelFile(np.ones((1, 2), np.float32), np.array([0.5]), None, header)
     X = np.array([[1.0, 2.0], [0.0, -1.0]])
-    np.testing.assert_allclose(model.predict(X), np.exp([3.5, -0.5]))
-    with pytest.raises(ValueError, match="loss logistic only"):
-        model.predict_proba(X)
+    np.testing.assert_allclose(model.predictor.predict(X), np.exp([3.5, -0.5]))
+    huber = {**HEADER, "settings": {**settings, "loss": "huber", "delta": 3.0}}
+    assert LinearModelFile(model.coef, model.intercept, None, huber).predictor.loss.delta == 3.0

@@ -5,7 +5,7 @@ import pytest
 from fused_problems import after, linear_model
 
 import adafw
-from adafw import fused, solver
+from adafw import paths, solver
 from adafw.objectives import WithIntercept
 
 ALGORITHMS = {
@@ -26,7 +26,7 @@ def with_intercept(kind, weighted=False):
 @pytest.mark.parametrize("constraint", [adafw.L1Ball(3.0), adafw.LInfBall(0.4)], ids=["l1", "linf"])
 def test_fused_equals_generic(name, kind, constraint):
     f, algorithm = with_intercept(kind, weighted=True), ALGORITHMS[name]
-    fast = after(fused.find(f, constraint, algorithm), f, constraint, algorithm, [5, 25])
+    fast = after(paths.find(f, constraint, algorithm).run, f, constraint, algorithm, [5, 25])
     plain = after(solver.run, f, constraint, algorithm, [30])
     np.testing.assert_allclose(fast.x, plain.x, atol=1e-9)
     f.intercept = -2.0
@@ -37,13 +37,16 @@ def test_fused_equals_generic(name, kind, constraint):
 @pytest.mark.parametrize("name", ["CSFW", "AdaCSFW"])
 def test_lazy_equals_generic(name):
     f, constraint, algorithm = with_intercept("csr"), adafw.L1Ball(3.0), ALGORITHMS[name]
-    lazy = after(fused.find(f, constraint, algorithm, "lazy"), f, constraint, algorithm, [5, 25])
+    lazy = after(
+        paths.find(f, constraint, algorithm, "lazy").run, f, constraint, algorithm, [5, 25]
+    )
     plain = after(solver.run, f, constraint, algorithm, [30])
     np.testing.assert_allclose(lazy.x, plain.x, atol=1e-9)
 
 
 def test_snapshots_are_left_to_the_one_loop():
-    assert fused.find(with_intercept("csr"), adafw.L1Ball(3.0), adafw.SVRF()) is None
+    path = paths.find(with_intercept("csr"), adafw.L1Ball(3.0), adafw.SVRF())
+    assert path.name == "generic"
 
 
 @pytest.mark.parametrize("path", ["generic", "fused", "lazy"])

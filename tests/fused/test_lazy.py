@@ -6,15 +6,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import adafw
-from adafw import fused, solver
-from adafw.fused import lazy, linear
+from adafw import paths, solver
+from adafw.fused.lazy import LazyL1
+from adafw.fused.linear import LinearBalls
 
-
-@pytest.fixture
-def tiny_list(monkeypatch):
-    """So little room for candidates that every way of handling the list is gone."""
-    monkeypatch.setattr(lazy, "_ROOM", 4)
-    monkeypatch.setattr(lazy, "_TIMES", 2)
+LAZY, FUSED = LazyL1(), LinearBalls()
+#: So little room for candidates that every way of handling the list is gone.
+TINY = LazyL1(room=4, times=2)
 
 
 def algorithm(K, batch, eta=1.0, max_step=1.0):
@@ -41,11 +39,10 @@ def test_lazy_equals_generic_on_random_problems(data):
         draw(st.sampled_from([1.0, lambda t: 2 / (t + 2)])),
     )
     seed = draw(st.integers(0, 5))
-    got = after(lazy.run, f, constraint, algo, draw(st.sampled_from([(30,), (1, 29)])), seed)
+    got = after(LAZY.run, f, constraint, algo, draw(st.sampled_from([(30,), (1, 29)])), seed)
     expected = after(solver.run, f, constraint, algo, [30], seed)
     assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
     assert same_counts(got, expected)
-    lazy.settle(got)
     for part in ("gradient", "step"):
         assert getattr(got, part).keys() == getattr(expected, part).keys()
         for key, value in getattr(expected, part).items():
@@ -54,34 +51,34 @@ def test_lazy_equals_generic_on_random_problems(data):
 
 @pytest.mark.parametrize("K", [0, 1, 5])
 @pytest.mark.parametrize("batch", [1, 5])
-def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(tiny_list, K, batch):
+def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(K, batch):
     rng = np.random.default_rng(K)
     A = sparse.random_array((400, 900), density=0.02, rng=rng, data_sampler=rng.standard_normal)
     y = A @ (rng.standard_normal(900) * (rng.random(900) < 0.05))
     f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
     # The ball is so large that the gradient, and with it the threshold, has far to fall.
     constraint, algo = adafw.L1Ball(100.0), algorithm(K, batch, 3.0)
-    got = after(lazy.run, f, constraint, algo, [6000])
-    stale, thinned, rebuilt = got.gradient["work"]
+    got = after(TINY.run, f, constraint, algo, [6000])
+    stale, thinned, rebuilt = got.workspace["work"]
     assert stale > 1000
     assert thinned > 0
     assert rebuilt > 0
-    expected = after(linear.run, f, constraint, algo, [6000])
+    expected = after(FUSED.run, f, constraint, algo, [6000])
     assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
     assert same_counts(got, expected)
 
 
 @pytest.mark.parametrize("K", [0, 5])
-def test_stopping_saving_and_resuming_changes_no_bit(tiny_list, K, tmp_path):
+def test_stopping_saving_and_resuming_changes_no_bit(K, tmp_path):
     f = linear_model(200, 300, 1, density=0.05)
     constraint, algo = adafw.L1Ball(20.0), algorithm(K, 3)
-    whole = after(lazy.run, f, constraint, algo, [400])
+    whole = after(TINY.run, f, constraint, algo, [400])
     parts = fresh(f, constraint, algo)
     for n in (1, 133, 0, 66):
-        lazy.run(f, constraint, algo, parts, n)
+        TINY.run(f, constraint, algo, parts, n)
         parts.save(tmp_path / "state.npz")
         parts = adafw.State.load(tmp_path / "state.npz").copy()
-    lazy.run(f, constraint, algo, parts, 200)
+    TINY.run(f, constraint, algo, parts, 200)
     assert same_bits(whole, parts)
 
 
@@ -98,7 +95,7 @@ def test_recording_changes_no_bit(K):
 
 
 @pytest.mark.parametrize("K", [0, 5])
-def test_a_path_can_be_left_and_taken_up_again(tiny_list, K):
+def test_a_path_can_be_left_and_taken_up_again(K):
     f, constraint, algo = (
         linear_model(100, 200, 3, density=0.05),
         adafw.L1Ball(9.0),
@@ -115,7 +112,7 @@ def test_a_path_can_be_left_and_taken_up_again(tiny_list, K):
     assert r.trace[-1].gradient_evaluations == straight.trace[-1].gradient_evaluations
 
 
-def test_ties_beyond_the_room_are_kept_together(tiny_list):
+def test_ties_beyond_the_room_are_kept_together():
     # All columns are equal up to the sign: every |g_j| ties, and the lowest index must win.
     rng = np.random.default_rng(0)
     column, signs = rng.standard_normal((50, 1)), rng.choice([-1.0, 1.0], 300)
@@ -123,11 +120,11 @@ def test_ties_beyond_the_room_are_kept_together(tiny_list):
         sparse.csr_array(column * signs), np.sign(column.ravel()), adafw.losses.Logistic()
     )
     for K in (0, 1):
-        s = after(lazy.run, f, adafw.L1Ball(1.0), algorithm(K, 4), [30])
+        s = after(TINY.run, f, adafw.L1Ball(1.0), algorithm(K, 4), [30])
         np.testing.assert_array_equal(np.flatnonzero(s.x), [0])
 
 
-def test_a_large_support_does_not_crowd_the_candidates_out(tiny_list):
+def test_a_large_support_does_not_crowd_the_candidates_out():
     # All of the support is among the largest |g_j|: a list that had room for these alone would be
     # made anew, by a pass over n, in every fourth iteration.
     rng = np.random.default_rng(55)
@@ -135,10 +132,10 @@ def test_a_large_support_does_not_crowd_the_candidates_out(tiny_list):
     y = A @ (rng.standard_normal(400) * (rng.random(400) < 0.3))
     f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
     constraint, algo = adafw.L1Ball(300.0), algorithm(1, 20, 0.3)
-    got = after(lazy.run, f, constraint, algo, [1500])
+    got = after(TINY.run, f, constraint, algo, [1500])
     assert np.count_nonzero(got.x) > 20
-    assert 0 < got.gradient["work"][2] < 40
-    expected = after(linear.run, f, constraint, algo, [1500])
+    assert 0 < got.workspace["work"][2] < 40
+    expected = after(FUSED.run, f, constraint, algo, [1500])
     assert np.abs(got.x - expected.x).max() <= 1e-9 * constraint.radius
 
 
@@ -149,7 +146,7 @@ def test_an_infinite_estimate_ends_the_run():
     constraint = adafw.L1Ball(2.0)
     for K in (0, 5):
         states = [fresh(f, constraint, algorithm(K, 3)) for _ in range(2)]
-        for run, s in zip((solver.run, lazy.run), states, strict=True):
+        for run, s in zip((solver.run, LAZY.run), states, strict=True):
             with pytest.raises(solver.Diverged), np.errstate(all="ignore"):
                 run(f, constraint, algorithm(K, 3), s, 50)
         assert same_counts(*states)
@@ -160,7 +157,7 @@ def test_float32_data_stay_float32():
     f = linear_model(50, 30, 3, dtype=np.float32)
     constraint, algo = adafw.L1Ball(2.0), algorithm(5, 9)
     expected = after(solver.run, f, constraint, algo, [10])
-    got = after(lazy.run, f, constraint, algo, [10])
+    got = after(LAZY.run, f, constraint, algo, [10])
     assert got.x.dtype == np.float32
     assert np.abs(got.x - expected.x).max() <= 1e-4 * constraint.radius
 
@@ -169,7 +166,11 @@ def test_it_is_chosen_where_features_by_far_outnumber_the_non_zeros_of_a_batch()
     A = sparse.random_array((200, 5000), density=0.001, rng=np.random.default_rng(0)).tocsr()
     f = adafw.LinearModel(A, np.ones(200), adafw.losses.Squared())
     ball = adafw.L1Ball(1.0)
-    assert fused.find(f, ball, adafw.CSFW(batch_size=10)) is lazy.run
-    assert fused.find(f, ball, adafw.CSFW(batch_size=200)) is linear.run
-    assert fused.find(f, ball, adafw.SVRF()) is linear.run
-    assert fused.find(f, adafw.LInfBall(1.0), adafw.CSFW(batch_size=10)) is linear.run
+    chosen = {
+        "lazy": (ball, adafw.CSFW(batch_size=10)),
+        "fused": (ball, adafw.CSFW(batch_size=200)),
+    }
+    for name, (constraint, algo) in chosen.items():
+        assert paths.find(f, constraint, algo).name == name
+    assert paths.find(f, ball, adafw.SVRF()).name == "fused"
+    assert paths.find(f, adafw.LInfBall(1.0), adafw.CSFW(batch_size=10)).name == "fused"

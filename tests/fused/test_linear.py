@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import adafw
-from adafw import fused, gradients, solver
-from adafw.fused import linear
+from adafw import gradients, paths, solver
+from adafw.fused.linear import LinearBalls
 
+FUSED = LinearBalls()
 SETS = {"l1": adafw.L1Ball, "linf": adafw.LInfBall}
 
 
@@ -46,7 +47,7 @@ def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
     if name == "AdaGrad" and loss == "squared":
         algo = algorithm(name, 0.05, batch=batch)
     stretches = draw(st.sampled_from([(20,), (1, 19), (7, 0, 13)]))
-    run = fused.find(f, constraint, algo, "fused")
+    run = paths.find(f, constraint, algo, "fused").run
     seed = draw(st.integers(0, 5))
     expected = after(solver.run, f, constraint, algo, [20], seed)
     got = after(run, f, constraint, algo, stretches, seed)
@@ -54,6 +55,7 @@ def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
     assert same_counts(got, expected)
     assert constraint.contains(got.x)
     for part in ("gradient", "step"):
+        assert getattr(got, part).keys() == getattr(expected, part).keys()
         for key, value in getattr(expected, part).items():
             np.testing.assert_allclose(getattr(got, part)[key], value, rtol=1e-9, atol=1e-9)
 
@@ -63,13 +65,13 @@ def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
 def test_stopping_saving_and_resuming_changes_no_bit(name, set_name, tmp_path):
     f = linear_model(60, 40, 1)
     constraint, algo = SETS[set_name](2.0), algorithm(name, batch=7)
-    whole = after(linear.run, f, constraint, algo, [90])
+    whole = after(FUSED.run, f, constraint, algo, [90])
     parts = fresh(f, constraint, algo)
     for n in (1, 30, 0, 29):
-        linear.run(f, constraint, algo, parts, n)
+        FUSED.run(f, constraint, algo, parts, n)
         parts.save(tmp_path / "state.npz")
         parts = adafw.State.load(tmp_path / "state.npz").copy()
-    linear.run(f, constraint, algo, parts, 30)
+    FUSED.run(f, constraint, algo, parts, 30)
     assert same_bits(whole, parts)
 
 
@@ -79,7 +81,7 @@ def test_a_path_can_be_left_and_taken_up_again(name):
     constraint, algo = adafw.L1Ball(2.0), algorithm(name, batch=7)
     expected = after(solver.run, f, constraint, algo, [60])
     s = fresh(f, constraint, algo)
-    for run in (solver.run, linear.run, solver.run, linear.run):
+    for run in (solver.run, FUSED.run, solver.run, FUSED.run):
         run(f, constraint, algo, s, 15)
     assert np.abs(s.x - expected.x).max() <= 1e-9 * constraint.radius
     assert same_counts(s, expected)
@@ -91,7 +93,7 @@ def test_float32_data_stay_float32(kind, name):
     f = linear_model(50, 30, 3, kind=kind, dtype=np.float32)
     constraint, algo = adafw.L1Ball(2.0), algorithm(name, batch=9)
     expected = after(solver.run, f, constraint, algo, [10])
-    got = after(fused.find(f, constraint, algo), f, constraint, algo, [10])
+    got = after(paths.find(f, constraint, algo).run, f, constraint, algo, [10])
     assert got.x.dtype == np.float32
     assert np.abs(got.x - expected.x).max() <= 1e-4 * constraint.radius
 
@@ -108,9 +110,9 @@ def test_a_source_of_the_users_is_called_once_an_iteration():
     f, constraint = linear_model(30, 20, 4), adafw.L1Ball(1.0)
     algo = algorithm("AdaCSFW", batch=lambda t: t + 1)
     source = Source()
-    got = after(linear.run, f, constraint, algo, [6], source)
+    got = after(FUSED.run, f, constraint, algo, [6], source)
     assert source.sizes == [1, 2, 3, 4, 5, 6]
-    np.testing.assert_array_equal(got.x, after(linear.run, f, constraint, algo, [6], 3).x)
+    np.testing.assert_array_equal(got.x, after(FUSED.run, f, constraint, algo, [6], 3).x)
 
 
 @pytest.mark.parametrize("set_name", ["l1", "linf"])
@@ -121,7 +123,7 @@ def test_an_infinite_estimate_ends_the_run_as_it_does_the_generic_one(set_name, 
     f = adafw.LinearModel(A, A @ np.ones(6), adafw.losses.Squared())
     constraint, algo = SETS[set_name](2.0), algorithm(name, batch=3)
     states = [fresh(f, constraint, algo), fresh(f, constraint, algo)]
-    for run, s in zip((solver.run, linear.run), states, strict=True):
+    for run, s in zip((solver.run, FUSED.run), states, strict=True):
         with pytest.raises(solver.Diverged), np.errstate(all="ignore"):
             run(f, constraint, algo, s, 50)
     generic, fast = states
@@ -152,7 +154,7 @@ def test_an_estimate_of_zero_moves_nothing():
     f = adafw.LinearModel(np.ones((4, 3)), np.zeros(4), adafw.losses.Squared())
     for constraint in (adafw.L1Ball(1.0), adafw.LInfBall(1.0)):
         for name in NAMES:
-            s = after(linear.run, f, constraint, algorithm(name), [5])
+            s = after(FUSED.run, f, constraint, algorithm(name), [5])
             assert not s.x.any()
             assert same_counts(s, after(solver.run, f, constraint, algorithm(name), [5]))
 
@@ -163,13 +165,13 @@ def test_equal_entries_are_settled_by_the_lowest_index():
     A = 0.1 * rng.standard_normal((30, 1000))
     A[:, 2] = A[:, 700] = A[:, 1] = rng.standard_normal(30)
     f = adafw.LinearModel(A, np.sign(A[:, 1]), adafw.losses.Logistic())
-    s = after(linear.run, f, adafw.L1Ball(1.0), adafw.CSFW(batch_size=30), [1])
+    s = after(FUSED.run, f, adafw.L1Ball(1.0), adafw.CSFW(batch_size=30), [1])
     np.testing.assert_array_equal(np.flatnonzero(s.x), [1])
 
 
 def test_the_support_forgets_what_has_become_negligible():
     f = linear_model(60, 40, 5)
-    s = after(linear.run, f, adafw.L1Ball(1.0), adafw.CSFW(0.9, batch_size=60), [40])
+    s = after(FUSED.run, f, adafw.L1Ball(1.0), adafw.CSFW(0.9, batch_size=60), [40])
     sizes = np.abs(s.x[s.x != 0])
     assert sizes.min() >= 1e-18
     assert np.count_nonzero(s.x) < 30
@@ -179,7 +181,7 @@ def test_minimize_agrees_on_every_path_it_is_asked_for():
     f, constraint, algo = linear_model(80, 60, 6), adafw.L1Ball(5.0), algorithm("AdaCSFW", batch=8)
     runs = {
         path: adafw.minimize(f, constraint, algo, max_iterations=50, path=path)
-        for path in fused.PATHS
+        for path in paths.NAMES
     }
     for r in runs.values():
         np.testing.assert_allclose(r.trace["gap"], runs["generic"].trace["gap"], atol=1e-9)
@@ -194,7 +196,7 @@ def test_any_generator_of_numpy_gives_the_stream_that_single_draws_give(kind):
     generators = [np.random.Generator(getattr(np.random, kind)(5)) for _ in range(2)]
     states = [
         after(run, f, constraint, algo, [9, 8], rng)
-        for run, rng in zip((solver.run, linear.run), generators, strict=True)
+        for run, rng in zip((solver.run, FUSED.run), generators, strict=True)
     ]
     assert same_counts(*states)
     np.testing.assert_allclose(states[0].x, states[1].x, atol=1e-12)
@@ -215,7 +217,7 @@ def test_an_infinite_learning_rate_leaves_template_1(path):
     f, constraint = linear_model(50, 40, 10), adafw.L1Ball(3.0)
     adaptive = algorithm("AdaCSFW", float("inf"), 1, 5, max_step=lambda t: 2 / (t + 2))
     runs = [
-        after(fused.find(f, constraint, algo, path), f, constraint, algo, [30])
+        after(paths.find(f, constraint, algo, path).run, f, constraint, algo, [30])
         for algo in (adaptive, algorithm("CSFW", batch=5))
     ]
     np.testing.assert_allclose(runs[0].x, runs[1].x, atol=1e-12)

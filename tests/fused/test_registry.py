@@ -1,11 +1,10 @@
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from fused_problems import linear_model
 
 import adafw
-from adafw import fused, gradients, metrics, steps
+from adafw import gradients, metrics, paths, steps
 
 F = linear_model(30, 20)
 BALL = adafw.L1Ball(1.0)
@@ -36,9 +35,9 @@ class MyBall(adafw.L1Ball):
     ],
 )
 def test_what_no_kernel_knows_is_left_to_the_one_loop(f, constraint, algorithm):
-    assert fused.find(f, constraint, algorithm) is None
+    assert paths.find(f, constraint, algorithm).name == "generic"
     with pytest.raises(ValueError, match="there is no fused path for"):
-        fused.find(f, constraint, algorithm, "fused")
+        paths.find(f, constraint, algorithm, "fused")
 
 
 def test_paths_are_named():
@@ -46,12 +45,5 @@ def test_paths_are_named():
         adafw.minimize(F, BALL, adafw.CSFW(), path="x")
     with pytest.raises(ValueError, match="there is no lazy path for SVRF"):
         adafw.minimize(F, BALL, adafw.SVRF(), path="lazy")
-    assert fused.find(F, BALL, adafw.CSFW(), "generic") is None
-
-
-def test_deleting_the_fast_paths_changes_nothing_but_time(monkeypatch):
-    fast = adafw.minimize(F, BALL, adafw.AdaSVRF(1.0), max_iterations=40)
-    monkeypatch.setattr(fused, "find", lambda *_: None)
-    slow = adafw.minimize(F, BALL, adafw.AdaSVRF(1.0), max_iterations=40)
-    np.testing.assert_allclose(fast.x, slow.x, atol=1e-9)
-    np.testing.assert_allclose(fast.trace["value"], slow.trace["value"], atol=1e-9)
+    for path in ("generic", "fused", "lazy"):
+        assert adafw.minimize(F, BALL, adafw.CSFW(), path=path, max_iterations=1).path == path

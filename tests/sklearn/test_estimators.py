@@ -114,7 +114,7 @@ def test_certificate_of_every_class(loss, constraint):
         target = np.where(y == k, 1.0, -1.0)
         f = adafw.objectives.WithIntercept(adafw.LinearModel(X, target, LOSSES[loss]))
         other = adafw.minimize(
-            f, model._settings(LOSSES[loss]).constraint,
+            f, model._settings().plan("classification").constraint,
             adafw.FW(adafw.steps.LineSearch()), max_iterations=30,
         )  # fmt: skip
         assert model.value_[k] == pytest.approx(objective(model, X, target, k), rel=1e-9)
@@ -150,7 +150,7 @@ def test_implicit_centring_equals_the_explicit_one():
     ]
     assert fits[0].value_ == pytest.approx(fits[1].value_, rel=1e-6)
     np.testing.assert_allclose(fits[0].predict(X), fits[1].predict(X), atol=1e-3)
-    assert isinstance(fits[0]._settings(LOSSES["squared"]).constraint, adafw.L1Ball)
+    assert isinstance(fits[0]._settings().plan("regression").constraint, adafw.L1Ball)
 
 
 @pytest.mark.parametrize("constraint", ["l1", "l2", "linf", "simplex"])
@@ -421,3 +421,88 @@ def test_stream_says_what_it_needs():
         model.partial_fit(X, y + 1)
     with pytest.raises(ValueError, match="classes must be the same"):
         model.partial_fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = rng.poisson(np.exp(X @ [0.3, -0.5, 0.2] + 0.7)).astype(float)
+    named, given = (FrankWolfeRegressor(loss, radius=0.5) for loss in ("poisson", losses.Poisson()))
+    for model in (named, given):
+        getattr(model, how)(X, y)
+        assert model.__sklearn_tags__().target_tags.positive_only
+    np.testing.assert_array_equal(given.predict(X), named.predict(X))
+    np.testing.assert_allclose(given.predict(X), np.exp(X @ given.coef_ + given.intercept_))
+    assert not FrankWolfeRegressor(losses.Huber()).__sklearn_tags__().target_tags.positive_only
+    labels = (y > y.mean()).astype(int)
+    named, given = (
+        getattr(FrankWolfeClassifier(loss, radius=0.5), how)(X, labels, *[[0, 1]] * (how != "fit"))
+        for loss in ("logistic", losses.Logistic())
+    )
+    np.testing.assert_array_equal(given.predict_proba(X), named.predict_proba(X))
+    assert not hasattr(FrankWolfeClassifier(losses.SquaredHinge()), "predict_proba")
+    assert not hasattr(FrankWolfeClassifier("squared_hinge"), "predict_proba")
+
+
+def test_a_penalty_is_matched_for_a_loss_given_as_an_object():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=80)
+    named = matching_penalty(X, y, 1.0, loss="squared")
+    assert matching_penalty(X, y, 1.0, loss=losses.Squared()) == named
+
+
+def test_short_and_python_names_mean_the_same():
+    X, y = datasets.load_iris(return_X_y=True)
+    settings = dict(radius=2.0, constraint_params={"k": 2})
+    short = FrankWolfeClassifier("squared_hinge", constraint="ksparse", **settings).fit(X, y)
+    long = FrankWolfeClassifier("SquaredHinge", constraint="KSparse", **settings).fit(X, y)
+    np.testing.assert_array_equal(short.coef_, long.coef_)
+    assert long.loss_ == losses.SquaredHinge()
+    low, high = np.zeros(4), np.array([1.0, 2.0, 0.5, 0.0])
+    box = FrankWolfeRegressor(constraint="box", constraint_params={"lower": low, "upper": high})
+    box.fit(X, y)
+    given = FrankWolfeRegressor(constraint=adafw.Box(low, high)).fit(X, y)
+    np.testing.assert_array_equal(box.coef_, given.coef_)
+    assert FrankWolfeRegressor("Poisson").__sklearn_tags__().target_tags.positive_only
+    assert hasattr(FrankWolfeClassifier("Logistic"), "predict_proba")
+    assert not hasattr(FrankWolfeClassifier("SmoothedHinge"), "predict_proba")
+
+
+def test_jobs_change_nothing():
+    X, y = datasets.load_digits(return_X_y=True)
+    one, two = (FrankWolfeClassifier(radius=1.0, n_jobs=n).fit(X, y) for n in (None, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.gap_, two.gap_)
+    with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):
+        FrankWolfeClassifier(n_jobs=0).fit(X, y)
+
+
+def test_max_seconds_bounds_all_classes():
+    X, y = datasets.load_iris(return_X_y=True)
+    model = FrankWolfeClassifier(
+        algorithm="CSFW", tol=0, max_epochs=1e12, max_seconds=0.2, radius=1.0
+    )
+    with pytest.warns(ConvergenceWarning) as seen:
+        model.fit(X, y)
+    assert model.status_ == ["max_seconds", "not started", "not started"]
+    told = [str(w.message) for w in seen]
+    assert "the time is up" in told[0]
+    assert "2 of 3 classes were not started" in told[1]
+    assert seen[0].filename == __file__
+    assert model.predict(X).shape == y.shape
+    with pytest.raises(ValueError, match="max_seconds must be a number that is finite and > 0"):
+        FrankWolfeClassifier(max_seconds=-1).fit(X, y)
+
+
+def test_verbose_shows_a_line(capsys):
+    X, y = datasets.load_iris(return_X_y=True)
+    settings = dict(algorithm="CSFW", tol=0, max_epochs=1e12, max_seconds=2.5, radius=1.0)
+    for verbose in (0, 1):
+        with pytest.warns(ConvergenceWarning):
+            FrankWolfeClassifier(verbose=verbose, **settings).fit(X, y == 1)
+        shown = capsys.readouterr().err
+        assert bool(shown) == bool(verbose)
+    assert shown.startswith("gap ")
+    assert "epochs" in shown

@@ -1,5 +1,6 @@
-"""The work of `adafw fit`."""
+"""The work of `adafw fit`: files in, the fitting core, files out."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,23 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import __version__
-from adafw.commands.fit import default_output
-from adafw.commands.live import Live
-from adafw.commands.options import as_number, clean, parameters
+from adafw.commands.options import clean, refuse_same_file
 from adafw.describe import digest
-from adafw.fitting.checkpoint import Checkpoint, Run
-from adafw.fitting.linear import Fit, Settings, no_effect, one_against_rest
-from adafw.fitting.model import LinearModelFile
-from adafw.fitting.names import CLASSIFICATION, REGRESSION, constraint_named, loss_named
-from adafw.fitting.predictions import looks_like_classes
+from adafw.fitting import (
+    Checkpoint,
+    Deadline,
+    Design,
+    Fit,
+    Fitted,
+    LinearModelFile,
+    Plan,
+    Settings,
+    Targets,
+    fit_targets,
+)
+from adafw.fitting.live import Live
+from adafw.fitting.targets import decide_task
 from adafw.io.atomic import replacing
+from adafw.io.damage import DAMAGE, is_damage, reason
 from adafw.io.tables import Columns, Piece, format_of, read_table
-from adafw.rows import as_rows
+from adafw.names import LOSSES, SETS
+from adafw.typing import Plain
 
 
 @dataclass(frozen=True)
-class Job:
-    """The options of one call."""
+class Files:
+    """What is read and written, and how it is shown: all options but those of the fit itself."""
 
     data: str
     output: Any
@@ -35,204 +45,137 @@ class Job:
     n_features: int | None
     dtype: str
     task: str
-    loss: str | None
-    constraint: str
-    radius: float
-    param: tuple[str, ...]
-    delta: float
-    algorithm: str
-    learning_rate: str
-    no_intercept: bool
-    class_weight: str | None
-    tol: float
-    max_epochs: float
-    time_limit: float | None
-    seed: int
     checkpoint: str | None
     checkpoint_every: float
     resume: bool
     plot: str | None
-    as_json: bool
     quiet: bool
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "output", Path(self.output or default_output(self.data)))
         if self.resume and self.checkpoint is None:
             raise click.UsageError("--resume needs --checkpoint FILE to go on from.")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise click.UsageError(f"--time-limit must be > 0, got {self.time_limit:g}.")
+        if not 0 <= self.checkpoint_every < math.inf:
+            raise click.UsageError(
+                f"--checkpoint-every must be a number >= 0, got {self.checkpoint_every:g}."
+            )
+        refuse_same_file(
+            {"DATA": self.data, "--labels": self.labels},
+            {"--output": self.output, "--checkpoint": self.checkpoint, "--plot": self.plot},
+        )
         for path in filter(None, (self.output, self.checkpoint, self.plot)):
             if not Path(path).parent.is_dir():
                 raise click.UsageError(f"{path} must lie in a directory that exists.")
 
-    def run(self) -> tuple[LinearModelFile, bool]:
-        """The model, written, and whether the fit was interrupted."""
-        table = self._table()
-        y = table.y
-        assert y is not None
-        classify = self._classify(y)
-        settings = self._settings(classify)
-        classes = np.unique(y) if classify else None
-        if classes is not None and len(classes) < 2:
-            raise ValueError(f"{self.data} must have labels of at least two classes, got one.")
-        if classes is None:
-            targets, weights = [y.astype(self.dtype)], None
-        else:
-            labels = np.searchsorted(classes, y)
-            targets = one_against_rest(labels, range(len(classes)))
-            weights = self._weights(labels, len(classes))
-        start = Checkpoint(self._problem(table, settings))
-        if self.resume and self.checkpoint is not None and Path(self.checkpoint).exists():
-            start = Checkpoint.load(self.checkpoint, start.problem)
-        live = Live(self.tol, table.X.shape[0], len(targets), not self.quiet)
-        run = Run(settings, self.checkpoint, self.checkpoint_every, self.time_limit, live)
-        try:
-            fits = run.fit(table.X, targets, weights, start)
-        finally:
-            live.close()
-        model = self._model(fits, classes, table, start.problem)
-        model.save(self.output)
-        if self.plot is not None:
-            _draw(fits, self.plot)
-        self._warn(fits, settings)
-        return model, any(fit.status == "interrupted" for fit in fits)
-
-    def _table(self) -> Piece:
+    def read(self) -> tuple[Piece, NDArray[Any]]:
+        """The table, and its targets."""
         if self.labels is None:
             libsvm = format_of(self.data, self.format_) == "libsvm"
             columns = Columns(target=self.target, n_features=self.n_features if libsvm else None)
-            return read_table(self.data, self.format_, columns, self.dtype)
+            table = read_table(self.data, self.format_, columns, self.dtype)
+            assert table.y is not None
+            return table, table.y
         table = read_table(self.data, self.format_, Columns(all_features=True), self.dtype)
         try:
             y = np.load(self.labels, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{self.labels} must be a .npy file of targets: {error}.") from None
+        except DAMAGE as error:
+            if not is_damage(error):
+                raise
+            raise ValueError(
+                f"{self.labels} must be a .npy file of targets{reason(error)}."
+            ) from None
         if not isinstance(y, np.ndarray) or y.shape != (table.X.shape[0],):
             raise ValueError(f"{self.labels} must hold {table.X.shape[0]} targets, one a row.")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError(f"{self.labels} must have finite targets, got NaN or infinity.")
-        return replace(table, y=y)
+        return replace(table, y=y), y
 
-    def _classify(self, y: NDArray[Any]) -> bool:
-        if self.loss is not None and self.loss not in {**CLASSIFICATION, **REGRESSION}:
-            known = ", ".join([*CLASSIFICATION, *REGRESSION])
-            raise ValueError(f"loss must be one of {known}, got {self.loss!r}.")
-        if self.task != "auto":
-            classify = self.task == "classification"
-        elif self.loss is not None:
-            classify = self.loss in CLASSIFICATION
-        else:
-            classify = looks_like_classes(y)
-        if self.loss is not None and (self.loss in CLASSIFICATION) != classify:
-            raise ValueError(f"loss {self.loss} does not fit the task {self.task}.")
-        if not classify and y.dtype.kind not in "biuf":
-            raise ValueError(f"{self.data} must have numbers for targets, got {y[0]!r}.")
-        return classify
 
-    def _settings(self, classify: bool) -> Settings:
-        name = self.loss or ("logistic" if classify else "squared")
-        options = {"delta": self.delta} if name == "huber" else {}
-        rate = as_number(self.learning_rate)
-        if not (rate == "auto" or isinstance(rate, int | float)):
-            raise ValueError(f"learning_rate must be auto or a number, got {rate!r}.")
-        return Settings(
-            loss=loss_named(name, CLASSIFICATION if classify else REGRESSION, **options),
-            constraint=constraint_named(self.constraint, self.radius, parameters(self.param)),
-            algorithm=self.algorithm,
-            learning_rate=rate if rate == "auto" else float(rate),
-            fit_intercept=not self.no_intercept,
-            tol=self.tol,
-            max_epochs=self.max_epochs,
-            seed=self.seed,
+def fit_file(settings: Settings, files: Files) -> tuple[LinearModelFile, Fitted]:
+    """The model, written, and the fits behind it; warnings go to standard error."""
+    deadline = Deadline(settings.max_seconds)
+    # Names that have no meaning are refused before the file is read.
+    settings.plan(decide_task(np.empty(0), files.task, settings.loss))
+    table, y = files.read()
+    task = decide_task(y, files.task, settings.loss)
+    plan = settings.plan(task)
+    classify = task == "classification"
+    targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
+    weights = targets.weights(settings.class_weight, None, files.dtype)
+    design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
+    data = _data(design, y)
+    checkpoint = Checkpoint(
+        files.checkpoint, {"data": data, **plan.identity()}, files.checkpoint_every
+    )
+    if files.resume:
+        checkpoint.load()
+    live = Live(settings.tol, len(targets), not files.quiet)
+    try:
+        fitted = fit_targets(
+            design, targets, plan, deadline=deadline, checkpoint=checkpoint, watch=live
         )
+    finally:
+        live.close()
+    model = _model(fitted, plan, targets, files, table, data)
+    model.save(files.output)
+    if files.plot is not None:
+        _draw(fitted.fits, files.plot)
+    for notice in fitted.notices:
+        click.echo(f"Warning: {notice.text}", err=True)
+    return model, fitted
 
-    def _weights(self, labels: NDArray[Any], n_classes: int) -> NDArray[Any] | None:
-        if self.class_weight is None:
-            return None
-        count = np.bincount(labels, minlength=n_classes)
-        return (len(labels) / (n_classes * count))[labels].astype(self.dtype)
 
-    def _problem(self, table: Piece, settings: Settings) -> dict[str, Any]:
-        """What a checkpoint must agree with: data and everything that changes the iterates."""
-        y = table.y
-        assert y is not None
-        marks = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
-        return {
-            "data": clean({"X": as_rows(table.X).describe(), "y": digest(np.asarray(marks))}),
-            "loss": repr(settings.loss),
-            "constraint": clean(settings.constraint.describe()),
-            "algorithm": self.algorithm,
-            "learning_rate": self.learning_rate,
-            "fit_intercept": settings.fit_intercept,
-            "class_weight": self.class_weight,
-            "seed": self.seed,
-        }
+def default_output(data: str) -> Path:
+    """The data file's name with its endings replaced by .model."""
+    path = Path(data)
+    while path.suffix.lower() in (".gz", ".bz2", ".xz"):
+        path = path.with_suffix("")
+    return path.with_suffix(".model")
 
-    def _model(
-        self, fits: list[Fit], classes: NDArray[Any] | None, table: Piece, problem: dict[str, Any]
-    ) -> LinearModelFile:
-        settings = self._settings(classes is not None)
-        name = self.loss or ("logistic" if classes is not None else "squared")
-        header = {
-            "adafw": __version__,
-            "settings": {
-                "task": "regression" if classes is None else "classification",
-                "loss": name, "delta": self.delta, "constraint": self.constraint,
-                "radius": self.radius, "constraint_params": list(self.param),
-                "algorithm": self.algorithm, "learning_rate": self.learning_rate,
-                "fit_intercept": settings.fit_intercept, "class_weight": self.class_weight,
-                "tol": self.tol, "max_epochs": self.max_epochs, "seed": self.seed,
-                "dtype": self.dtype,
-            },
-            "certificate": [
-                {
-                    "value": fit.value, "gap": fit.gap, "lower_bound": fit.lower_bound,
-                    "violation": fit.violation, "status": fit.status, "iterations": fit.n_iter,
-                    "epochs": fit.trace[-1].epoch, "algorithm": fit.algorithm,
-                    "learning_rate": fit.learning_rate,
-                    "nonzeros": fit.trace[-1].nonzeros, "seconds": fit.trace[-1].wall_seconds,
-                }
-                for fit in fits
-            ],
-            "data": {"file": Path(self.data).name, **problem["data"]},
-            "features": None if table.features is None else list(table.features),
-            "target": self.target,
-            "zero_based": table.zero_based,
-        }  # fmt: skip
-        coef = np.array([fit.coef for fit in fits])
-        return LinearModelFile(coef, np.array([f.intercept for f in fits]), classes, clean(header))
 
-    def _warn(self, fits: list[Fit], settings: Settings) -> None:
-        late = [fit for fit in fits if fit.status not in ("converged", "not started")]
-        if late:
-            worst = max(late, key=lambda fit: fit.tolerance_reached)
-            click.echo(
-                f"Warning: stopped before the tolerance ({worst.status.replace('_', ' ')}): gap "
-                f"{worst.gap:.3g} is {worst.tolerance_reached:.3g} of the objective, "
-                f"{self.tol:g} was asked for.", err=True,
-            )  # fmt: skip
-        missing = sum(fit.status == "not started" for fit in fits)
-        if missing:
-            click.echo(f"Warning: {missing} of {len(fits)} classes were not started.", err=True)
-        if not any(fit.radius_matters for fit in fits):
-            click.echo(f"Warning: {no_effect(settings.constraint.scale)}", err=True)
+def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
+    """A fingerprint of features and targets."""
+    marks = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
+    return {"X": clean(design.rows.describe()), "y": digest(np.asarray(marks))}
 
-    def class_list(self, model: LinearModelFile) -> Any:
-        """Labels as JSON can hold them."""
-        return None if model.classes is None else model.classes.tolist()
 
-    def summary(self, model: LinearModelFile) -> str:
-        """What a person wants to read at the end."""
-        return describe_model(model, str(self.output))
+def _model(
+    fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: Plain
+) -> LinearModelFile:
+    loss = next(e.name for e in LOSSES if e.make is type(plan.loss))
+    header = {
+        "adafw": __version__,
+        "settings": {
+            **plan.settings.plain(), "loss": loss, "task": targets.task, "dtype": files.dtype,
+        },
+        "certificate": [_certificate(fit) for fit in fitted.fits],
+        "data": {"file": Path(files.data).name, **data},
+        "features": None if table.features is None else list(table.features),
+        "target": files.target,
+        "zero_based": table.zero_based,
+    }  # fmt: skip
+    model = fitted.predictor
+    return LinearModelFile(model.coef, model.intercept, model.classes, clean(header))
+
+
+def _certificate(fit: Fit) -> dict[str, Plain]:
+    last = fit.trace[-1]
+    return {
+        "value": fit.value, "gap": fit.gap, "lower_bound": fit.lower_bound,
+        "violation": fit.violation, "status": fit.status, "iterations": fit.n_iter,
+        "epochs": last.epoch, "algorithm": fit.algorithm, "learning_rate": fit.learning_rate,
+        "nonzeros": last.nonzeros, "seconds": last.wall_seconds,
+    }  # fmt: skip
 
 
 def describe_model(model: LinearModelFile, path: str) -> str:
     """Settings and certificate of a model in a few lines."""
     settings, data = model.header["settings"], model.header["data"]
     shape = " x ".join(str(n) for n in data["X"]["shape"])
+    size = f" of radius {settings['radius']:g}" if SETS.find(settings["constraint"]).sized else ""
     lines = [
-        f"{path}: {settings['task']}, {settings['loss']} loss, {settings['constraint']} of radius "
-        f"{settings['radius']:g}, fitted to {data['file']} ({shape} {data['X']['name']})",
+        f"{path}: {settings['task']}, {settings['loss']} loss, {settings['constraint']}{size}, "
+        f"fitted to {data['file']} ({shape} {data['X']['name']})",
     ]
     if model.classes is not None:
         lines.append(f"  classes      {', '.join(_label(c) for c in model.classes[:10])}"
@@ -243,18 +186,23 @@ def describe_model(model: LinearModelFile, path: str) -> str:
             f"class {_label(model.classes[k])}: " if several and model.classes is not None else ""
         )
         lines.append(
-            f"  {which}{c['status']}, objective {c['value']:.8g}, gap {c['gap']:.3g} "
+            f"  {which}{c['status']}, objective {_number(c['value'], 8)}, gap {_number(c['gap'])} "
             f"({c['algorithm']}, {c['iterations']} iterations, {c['nonzeros']} of "
-            f"{model.n_features} coefficients, {c['seconds']:.3g} s)"
+            f"{model.n_features} coefficients, {_number(c['seconds'])} s)"
         )
     return "\n".join(lines)
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """A number of a header, where null stands for NaN."""
+    return "nan" if value is None else f"{value:.{digits}g}"
 
 
 def _label(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | int | np.number) else str(value)
 
 
-def _draw(fits: list[Fit], path: str) -> None:
+def _draw(fits: tuple[Fit, ...], path: str) -> None:
     try:
         from matplotlib import pyplot
     except ImportError:

@@ -2,11 +2,15 @@
 
 import json
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
+
+from adafw.fitting.settings import Settings
 
 FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
 Command = Callable[..., Any]
@@ -30,6 +34,54 @@ def data_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+#: Options whose form on the command line is not simply --name VALUE.
+_FORMS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "fit_intercept": (("--intercept/--no-intercept", "fit_intercept"), {"help": None}),
+    "constraint_params": (
+        ("-p", "--param", "constraint_params"),
+        {"multiple": True, "metavar": "KEY=VALUE", "default": (), "type": str},
+    ),
+    "learning_rate": (("--learning-rate",), {"type": str}),
+    "class_weight": (("--class-weight",), {"type": click.Choice(["balanced"])}),
+    "seed": (("--seed",), {"type": click.IntRange(0)}),
+}
+
+
+def settings_options(command: Command) -> Command:
+    """One option for every field of `Settings`; `settings_of` reads them."""
+    # An older word for --max-seconds.
+    command = click.option("--time-limit", type=float, hidden=True)(command)
+    for option in reversed(fields(Settings)):
+        names, form = _FORMS.get(option.name, ((f"--{option.name.replace('_', '-')}",), {}))
+        how = {
+            "default": option.default,
+            "show_default": option.default is not None,
+            "type": _type(option),
+            "help": f"{option.metadata['help'][0].upper()}{option.metadata['help'][1:]}.",
+            **form,
+        }
+        command = click.option(*names, **how)(command)
+    return command
+
+
+def settings_of(options: dict[str, Any]) -> Settings:
+    """Takes the options of `settings_options` out of those of a call."""
+    limit = options.pop("time_limit")
+    given = {option.name: options.pop(option.name) for option in fields(Settings)}
+    given["constraint_params"] = parameters(given["constraint_params"]) or None
+    given["learning_rate"] = as_number(given["learning_rate"])
+    if given["max_seconds"] is None:
+        given["max_seconds"] = limit
+    return Settings(**given)
+
+
+def _type(option: "Field[Any]") -> type | None:
+    """The plain type among those that a field takes."""
+    hint = get_type_hints(Settings)[option.name]
+    plain = [kind for kind in get_args(hint) or (hint,) if kind in (int, float, str)]
+    return plain[0] if plain else None
 
 
 def as_number(text: str) -> Any:
@@ -58,6 +110,22 @@ def parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
             value = as_number(text)
             found[key] = tuple(value) if key == "shape" and isinstance(value, list) else value
     return found
+
+
+def refuse_same_file(
+    read: Mapping[str, str | Path | None], written: Mapping[str, str | Path | None]
+) -> None:
+    """Refuses to write a file that is read, or to write one for two reasons; links are followed."""
+    seen: dict[str, str] = {}
+    for option, path in [*read.items(), *written.items()]:
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in seen and option in written:
+            raise click.UsageError(
+                f"{option} must be another file than {seen[place]}, got {path} for both."
+            )
+        seen.setdefault(place, option)
 
 
 def clean(value: Any) -> Any:

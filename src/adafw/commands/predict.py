@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adafw.commands.options import FORMATS
+from adafw.commands.options import FORMATS, refuse_same_file
 
 
 @click.command(name="predict", short_help="Predict with a model.")
@@ -45,15 +45,17 @@ def command(
 
     if proba and decision:
         raise click.UsageError("--proba and --decision exclude one another.")
+    refuse_same_file({"MODEL": model, "DATA": data}, {"--output": output})
     fitted = LinearModelFile.load(model)
+    predictor = fitted.predictor
     with _sink(output) as file:
         for piece in read_pieces(data, format_, columns_of(fitted), np.float64):
             if proba:
-                rows = fitted.predict_proba(piece.X)
+                rows = predictor.predict_proba(piece.X)
             elif decision:
-                rows = fitted.decision(piece.X)
+                rows = predictor.decision(piece.X)
             else:
-                rows = fitted.predict(piece.X)
+                rows = predictor.predict(piece.X)
             file.write(_lines(rows))
 
 

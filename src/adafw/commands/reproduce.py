@@ -6,9 +6,6 @@ from typing import Any
 
 import click
 
-#: What "all" stands for: everything but the networks, which take hours.
-CONVEX = ("svm", "year", "rcv1", "sensitivity", "dear-sets")
-
 
 @click.command(name="reproduce", short_help="Redo an experiment.")
 @click.argument("experiment")
@@ -34,16 +31,12 @@ def command(
     """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
 
     EXPERIMENT is a name (svm, year, rcv1, sensitivity, dear-sets; networks: imdb, cifar10, imdb-K,
-    cifar10-K), "all" for the first five, or your own TOML file. A call that was killed or
-    interrupted goes on where it stopped when it is given again.
+    cifar10-K), "all" for those that do not take hours, or your own TOML file. A call that was
+    killed or interrupted goes on where it stopped when it is given again.
     """
-    from adafw.experiments import names, reproduce
+    from adafw.experiments import reproduce
 
-    chosen = list(CONVEX) if experiment == "all" else [experiment]
-    if experiment == "all":
-        others = [name for name in names() if name not in CONVEX]
-        click.echo(f"Not in all, to be named: {', '.join(others)} (networks, torch).", err=True)
-    for name in chosen:
+    for name in _all() if experiment == "all" else [experiment]:
         try:
             with Display() as bar:
                 outcome = reproduce(
@@ -78,11 +71,21 @@ def _seeds(text: str | None) -> list[int] | None:
         raise click.BadParameter(f"must be integers such as 1,2,3, got {text!r}.") from None
 
 
-def _verdicts(outcome: Any) -> str:
-    from adafw.experiments.claims import judge
+def _all() -> list[str]:
+    """What "all" stands for: everything but the kinds that take hours, which are told."""
+    from adafw.experiments import load_spec, names
+    from adafw.experiments.kinds import kind_of
 
-    rows = [f"  {c.verdict:<13} {c.problem}: {c.statement}" for c in judge(outcome)]
-    return "\n".join(rows)
+    long = [name for name in names() if kind_of(load_spec(name)).is_long]
+    click.echo(f"Not in all, to be named: {', '.join(long)} (networks, torch).", err=True)
+    return [name for name in names() if name not in long]
+
+
+def _verdicts(outcome: Any) -> str:
+    from adafw.experiments.kinds import kind_of
+
+    claims = kind_of(outcome.spec).judge(outcome)
+    return "\n".join(f"  {c.verdict:<13} {c.problem}: {c.statement}" for c in claims)
 
 
 class Display:

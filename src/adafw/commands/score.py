@@ -1,10 +1,15 @@
 """adafw score: how good a model is on a data file."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from adafw.commands.options import FORMATS, echo_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from adafw.fitting import LinearPredictor
 
 
 @click.command(name="score", short_help="Score a model on a data file.")
@@ -30,8 +35,9 @@ def command(model: str, data: str, format_: str | None, as_json: bool) -> None: 
     from adafw.io.tables import read_pieces
 
     fitted = LinearModelFile.load(model)
-    tally = _Tally(fitted)
+    tally = _Tally(fitted.predictor)
     for piece in read_pieces(data, format_, columns_of(fitted), np.float64, with_target=True):
+        assert piece.y is not None  # asked for with the pieces
         tally.add(piece.X, piece.y)
     if not tally.rows:
         raise ValueError(f"{data} must hold at least one sample, got none.")
@@ -45,30 +51,26 @@ def command(model: str, data: str, format_: str | None, as_json: bool) -> None: 
 class _Tally:
     """Sums over the pieces of a file."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: "LinearPredictor") -> None:
         self.model = model
         self.rows = 0
         self.right = self.loss = self.squares = 0.0
         self.mean = self.spread = 0.0  # of the targets, as Welford sums them
 
-    def add(self, X: Any, y: Any) -> None:
+    def add(self, X: Any, y: "NDArray[Any]") -> None:
         """One more piece."""
-        import numpy as np
-
-        scores = self.model.decision(X)
-        self.loss += float(self._losses(scores, y).sum())
-        if self.model.classes is not None:
-            self.right += int(np.count_nonzero(self.model.predict(X) == _like(y, self.model)))
-            self.rows += len(y)
-            return
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"targets must be numbers, got {y[0]!r}.")
+        self._check(y)
+        self.loss += float(self.model.losses(X, y).sum())
         predicted = self.model.predict(X)
-        self.squares += float(((predicted - y) ** 2).sum())
-        n, mean = len(y), float(y.mean())
-        self.spread += float(((y - mean) ** 2).sum())
-        self.spread += (mean - self.mean) ** 2 * self.rows * n / (self.rows + n)
-        self.mean += (mean - self.mean) * n / (self.rows + n)
+        n = len(y)
+        if self.model.classes is not None:
+            self.right += int((predicted == y).sum())
+        else:
+            self.squares += float(((predicted - y) ** 2).sum())
+            mean = float(y.mean())
+            self.spread += float(((y - mean) ** 2).sum())
+            self.spread += (mean - self.mean) ** 2 * self.rows * n / (self.rows + n)
+            self.mean += (mean - self.mean) * n / (self.rows + n)
         self.rows += n
 
     def scores(self) -> dict[str, float]:
@@ -81,30 +83,17 @@ class _Tally:
             "mean_loss": self.loss / self.rows,
         }
 
-    def _losses(self, scores: Any, y: Any) -> Any:
-        """The loss of every row; for several classes, the sum over the binary problems."""
+    def _check(self, y: "NDArray[Any]") -> None:
+        """Refuses targets that are no numbers, or none of the model's classes."""
         import numpy as np
 
-        from adafw.fitting.linear import one_against_rest
-        from adafw.fitting.names import CLASSIFICATION, REGRESSION
-
-        settings = self.model.header["settings"]
-        make: Any = {**CLASSIFICATION, **REGRESSION}[settings["loss"]]
-        loss = make(settings["delta"]) if settings["loss"] == "huber" else make()
-        if self.model.classes is None:
-            return loss.value(scores, y.astype(np.float64))
-        targets = one_against_rest(_like(y, self.model), self.model.classes)
-        columns = scores[:, None] if scores.ndim == 1 else scores
-        return sum(loss.value(columns[:, k], target) for k, target in enumerate(targets))
-
-
-def _like(y: Any, model: Any) -> Any:
-    """Targets in the kind of the model's classes; one that is none of them is refused."""
-    import numpy as np
-
-    if (y.dtype.kind in "biuf") != (model.classes.dtype.kind in "biuf"):
-        raise ValueError(f"targets must be labels such as {model.classes[0]}, got {y[0]!r}.")
-    unknown = y[~np.isin(y, model.classes)]
-    if unknown.size:
-        raise ValueError(f"targets must be among the model's classes, got {unknown[0]}.")
-    return y
+        classes, numbers = self.model.classes, y.dtype.kind in "biuf"
+        if classes is None:
+            if not numbers:
+                raise ValueError(f"targets must be numbers, got {y[0]!r}.")
+            return
+        if numbers != (classes.dtype.kind in "biuf"):
+            raise ValueError(f"targets must be labels such as {classes[0]}, got {y[0]!r}.")
+        unknown = y[~np.isin(y, classes)]
+        if unknown.size:
+            raise ValueError(f"targets must be among the model's classes, got {unknown[0]}.")

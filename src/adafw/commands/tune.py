@@ -22,7 +22,7 @@ def _show(trial: Any) -> None:
 @click.option("--measure", type=click.Choice(["gap", "value"]), default="gap", show_default=True)
 @click.option("--seed", type=int, help="Of the index stream; the default judges no experiment.")
 def command(
-    experiment: str, algorithm: str, problem: str | None, quick: bool, measure: str,
+    experiment: str, algorithm: str, problem: str | None, quick: bool, measure: Any,
     seed: int | None, **limits: Any,
 ) -> None:  # fmt: skip
     """Searches the learning rate of ALGORITHM, as labelled in EXPERIMENT (a name or a TOML file).
@@ -32,11 +32,11 @@ def command(
     the error rate on a fifth of their training data, which is held out.
     """
     from adafw.experiments import load_spec
-    from adafw.experiments.tuned import tune_line
+    from adafw.experiments.tuning import tune_method
 
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     spec = load_spec(experiment, quick)
-    tuned = tune_line(
+    tuned = tune_method(
         spec, algorithm, problem, budget or {"max_epochs": 20}, measure, seed,
         report=_show,
     )  # fmt: skip

@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
@@ -23,7 +26,7 @@ class L1Ball(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = arrays.floating(g, "g")
@@ -58,7 +61,7 @@ class L2Ball(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         direction, _ = arrays.unit(finite(g, "g"))
@@ -78,6 +81,29 @@ class L2Ball(Constraint):
         x = finite(x, "x")
         return projections.l2_ball(x, metric_like(h, x), self.radius)
 
+    def minimise_quadratic(
+        self, centre: Array, linear: Array, matrix: NDArray[Any]
+    ) -> NDArray[Any] | None:
+        """(H + s) y = H x - g, with s >= 0 such that ||y|| = radius, or s = 0 and ||y|| below.
+
+        s by Newton's method on 1 / ||y||, monotone from below (More and Sorensen 1983); O(n^3).
+        """
+        sizes, basis = np.linalg.eigh(matrix)
+        # Where there is hardly any curvature y stays near x: H knows nothing of what is there.
+        sizes = np.maximum(sizes, 1e-13 * float(sizes[-1]))
+        target = sizes * (basis.T @ centre) - basis.T @ linear
+        least = 1e-15 * float(sizes[-1]) + 1e-300
+        s = max(float(np.linalg.norm(target)) / self.radius - float(sizes[-1]), least)
+        for _ in range(100):
+            y = target / (sizes + s)
+            norm = float(np.linalg.norm(y))
+            bend = max(float(np.sum(y**2 / (sizes + s))), 1e-300)
+            rise = (norm / self.radius - 1) * norm**2 / bend
+            if not rise > 1e-15 * s:  # reached, or inside already at the least s
+                break
+            s += rise
+        return np.asarray(basis @ (y * min(1.0, self.radius / max(norm, 1e-300))))
+
 
 @dataclass(frozen=True, eq=False)
 class LInfBall(Constraint):
@@ -91,7 +117,7 @@ class LInfBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")

@@ -4,6 +4,8 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
+
 from adafw import arrays, checks
 from adafw.describe import describe
 from adafw.typing import Array, Plain, Shape
@@ -47,6 +49,15 @@ class Constraint(ABC):
             f"{type(self).__name__} knows no projection; use a step that needs none "
             "(Template 1 or Template 3)."
         )
+
+    def minimise_quadratic(
+        self, centre: Array, linear: Array, matrix: NDArray[Any]
+    ) -> NDArray[Any] | None:
+        """argmin over y in C of <g, y - x> + <y - x, H (y - x)> / 2, None if no formula is known.
+
+        `centre` (x), `linear` (g), `matrix` (H, symmetric and positive semidefinite); numpy only.
+        """
+        return None
 
     def gap(self, x: Array, g: Array) -> float:
         """max <g, x - v> over v in C, the Frank-Wolfe gap of x; never below it but by rounding.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw import arrays
+from adafw import arrays, checks
 from adafw.arrays import Constant, finite, namespace
 from adafw.constraints.base import (
     Constraint,
@@ -45,6 +45,11 @@ class Box(Constraint):
             raise ValueError(
                 "lower must be <= upper in every entry, got "
                 f"{low.flat[above]:g} > {high.flat[above]:g} at entry {above}."
+            )
+        largest = max(np.abs(lower.value).max(), np.abs(upper.value).max())
+        if largest > checks.LONGEST:
+            raise ValueError(
+                f"lower and upper must be at most {checks.LONGEST:g} in size, got {largest:g}."
             )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from numpy.typing import NDArray
+
 from adafw.constraints.base import Constraint
 from adafw.typing import Array, Plain
 
@@ -12,6 +14,7 @@ class CountedSet(Constraint):
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
         self.projection = constraint.projection  # type: ignore[misc]
+        self.exact_diameter = constraint.exact_diameter  # type: ignore[misc]
         self.lmo_calls = 0
         self.projections = 0
 
@@ -32,6 +35,11 @@ class CountedSet(Constraint):
     def gap(self, x: Array, g: Array) -> float:
         self.lmo_calls += 1
         return self.constraint.gap(x, g)
+
+    def minimise_quadratic(
+        self, centre: Array, linear: Array, matrix: NDArray[Any]
+    ) -> NDArray[Any] | None:
+        return self.constraint.minimise_quadratic(centre, linear, matrix)
 
     def violation(self, x: Array) -> float:
         return self.constraint.violation(x)

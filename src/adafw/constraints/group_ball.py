@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import arrays, checks
-from adafw.arrays import Constant, finite, namespace
+from adafw.arrays import Constant, finite, group_sums, namespace
 from adafw.constraints import projections
 from adafw.constraints.base import (
     Constraint,
@@ -18,7 +18,6 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.constraints.projections import group_sums
 from adafw.typing import Array, Shape
 
 
@@ -38,7 +37,7 @@ class GroupBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
         given = Constant(self.groups, "groups").value
         if given.ndim == 0 or np.any(given != np.round(given)):
             raise ValueError("groups must be an array with an integer label per coordinate.")

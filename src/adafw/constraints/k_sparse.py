@@ -25,7 +25,7 @@ class KSparse(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
         object.__setattr__(self, "k", checks.integer(self.k, "k", 1))
 
     def lmo(self, g: Array) -> Array:

@@ -1,12 +1,11 @@
 """The largest singular value of a large matrix, and a proven bound of it."""
 
-import sys
-
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw import arrays
-from adafw.arrays import is_tensor, namespace
+from adafw.arrays import namespace
+from adafw.lanczos import golub_kahan
 from adafw.typing import Array
 
 #: Steps before a restart from the best vector so far: memory for that many vectors is needed.
@@ -40,19 +39,15 @@ def leading_triplet(a: Array) -> tuple[Array, float, Array]:
 def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, Array, bool]:
     """The best triplet in the Krylov space of v, and whether it is within the tolerance."""
     steps = min(*a.shape, _STEPS)
-    left, right = _empty(a, steps, a.shape[0]), _empty(a, steps, a.shape[1])
+    left, right = (arrays.empty((steps, n), a) for n in a.shape)
     small = np.zeros((steps, steps))
-    check = 4
-    rest, beta = v, 0.0
-    for k in range(steps):
-        right[k] = rest / (float(arrays.norm(rest)) or 1.0)
-        image = _orthogonal(a @ right[k], left[:k])
-        small[k, k] = alpha = float(arrays.norm(image))
-        left[k] = image / (alpha or 1.0)
+    check, last = 4, 0.0
+    numbers = golub_kahan(lambda v: a @ v, lambda u: u @ a, v, (left, right))
+    for k, (alpha, beta) in zip(range(steps), numbers, strict=False):
+        small[k, k] = alpha
         if k:
-            small[k - 1, k] = beta
-        rest = _orthogonal(left[k] @ a, right[: k + 1])
-        beta = float(arrays.norm(rest))
+            small[k - 1, k] = last
+        last = beta
         over = k + 1 == steps or min(alpha, beta) <= 1e-15 * small.max()
         if k + 1 == check or over:
             check = k + 5 + k // 4
@@ -67,19 +62,6 @@ def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, 
     u = arrays.like(x[:, 0], a) @ left[: k + 1]
     v = arrays.like(yt[0], a) @ right[: k + 1]
     return u / arrays.norm(u), float(s[0]), v / arrays.norm(v), settled
-
-
-def _orthogonal(x: Array, basis: Array) -> Array:
-    """x minus its part in the span of the rows of `basis`, twice, which is enough (Kahan)."""
-    for _ in range(2):
-        x = x - (basis @ x) @ basis
-    return x
-
-
-def _empty(a: Array, *shape: int) -> Array:
-    if is_tensor(a):
-        return sys.modules["torch"].empty(shape, dtype=a.dtype, device=a.device)
-    return np.empty(shape, dtype=a.dtype)
 
 
 def spectral_norm_bound(a: NDArray[np.float64], below: float) -> float:

@@ -26,7 +26,7 @@ class LpBall(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
         object.__setattr__(self, "p", check_order(self.p))
 
     @property

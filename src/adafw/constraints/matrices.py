@@ -1,10 +1,8 @@
-"""What the sets of matrices share: the matrix behind a vector, and its singular values."""
+"""What the sets of matrices share: the matrix behind a vector."""
 
-import sys
 from typing import Any
 
 from adafw import arrays, checks
-from adafw.arrays import is_tensor, namespace
 from adafw.typing import Array, Shape
 
 
@@ -38,21 +36,3 @@ def check_point_shape(shape: Shape, matrix: tuple[int, int] | None, name: str) -
 def as_matrix(x: Array, matrix: tuple[int, int] | None, name: str) -> Array:
     """The matrix that x is, or stands for row by row."""
     return x.reshape(check_point_shape(tuple(x.shape), matrix, name))
-
-
-def at_least_single(a: Array) -> Array:
-    """a in float32 if its dtype has fewer digits, which no decomposition takes."""
-    return a.float() if is_tensor(a) and a.dtype.itemsize < 4 else a
-
-
-def svd(a: Array) -> tuple[Array, Array, Array]:
-    """U, s, V^T with a = U diag(s) V^T, s falling."""
-    return namespace(a).linalg.svd(at_least_single(a), full_matrices=False)
-
-
-def singular_values(a: Array) -> Array:
-    """The singular values, falling, in float64."""
-    a = arrays.double(a)
-    if is_tensor(a):
-        return sys.modules["torch"].linalg.svdvals(a)
-    return namespace(a).linalg.svd(a, compute_uv=False)

@@ -6,18 +6,11 @@ from typing import Any
 import numpy as np
 
 from adafw import arrays, checks
-from adafw.arrays import finite
+from adafw.arrays import at_least_single, finite, singular_values, svd
 from adafw.constraints import projections, spectral_projection
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
-from adafw.constraints.matrices import (
-    as_matrix,
-    at_least_single,
-    check_point_shape,
-    matrix_shape,
-    singular_values,
-    svd,
-)
+from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import Array, Shape
 
 #: The smaller side up to which all singular values are computed where one is needed.
@@ -43,7 +36,7 @@ class NuclearBall(Constraint):
     def __init__(
         self, radius: float, shape: tuple[int, int] | None = None, exact: bool = False
     ) -> None:
-        object.__setattr__(self, "radius", checks.real(radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(radius))
         object.__setattr__(self, "matrix", matrix_shape(shape))
         object.__setattr__(self, "exact", bool(exact))
 

@@ -14,6 +14,7 @@ from adafw.arrays import (
     copy,
     dot,
     double,
+    group_sums,
     is_tensor,
     namespace,
     norm,
@@ -178,13 +179,6 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
     v = hz * rho / xp.where(rho > 0, h * rho + l, 1)
     length = float(xp.sum(xp.sqrt(group_sums(v * v, labels, count))))
     return cast(v * (radius / length), x)
-
-
-def group_sums(values: Array, labels: Array, count: int) -> Array:
-    """Sums of the values that bear the labels 0 .. count - 1."""
-    if is_tensor(values):
-        return values.new_zeros(count).index_add_(0, labels.reshape(-1), values.reshape(-1))
-    return np.bincount(labels.ravel(), weights=values.ravel(), minlength=count)
 
 
 def lp_ball(x: Array, h: Array | None, radius: float, p: float) -> Array:

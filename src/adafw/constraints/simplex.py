@@ -23,7 +23,7 @@ class Simplex(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")
@@ -57,7 +57,7 @@ class UnitSimplex(Constraint):
     projection = "metric"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def lmo(self, g: Array) -> Array:
         g = finite(g, "g")

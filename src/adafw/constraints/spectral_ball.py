@@ -6,16 +6,10 @@ from typing import Any
 import numpy as np
 
 from adafw import arrays, checks
-from adafw.arrays import finite, namespace
+from adafw.arrays import finite, namespace, singular_values, svd
 from adafw.constraints import spectral_projection
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.constraints.matrices import (
-    as_matrix,
-    check_point_shape,
-    matrix_shape,
-    singular_values,
-    svd,
-)
+from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import Array, Shape
 
 
@@ -34,7 +28,7 @@ class SpectralBall(Constraint):
     projection = "metric"
 
     def __init__(self, radius: float, shape: tuple[int, int] | None = None) -> None:
-        object.__setattr__(self, "radius", checks.real(radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(radius))
         object.__setattr__(self, "matrix", matrix_shape(shape))
 
     @property

@@ -41,11 +41,9 @@ def cifar10() -> Images:
     path = store.find("cifar10.npz")
     if path is None:
         raise store.missing("CIFAR-10", ("cifar10.npz",))
-    with np.load(path) as file:
-        return Images(
-            _decoded(file["r_train"]), file["y_train"], _decoded(file["r_test"]), file["y_test"],
-            _CLASSES, "CIFAR-10",
-        )  # fmt: skip
+    names = ("r_train", "y_train", "r_test", "y_test")
+    train, y_train, test, y_test = store.arrays(path, *names)
+    return Images(_decoded(train), y_train, _decoded(test), y_test, _CLASSES, "CIFAR-10")
 
 
 def _decoded(differences: NDArray[np.uint8]) -> NDArray[np.uint8]:

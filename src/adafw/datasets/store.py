@@ -3,7 +3,9 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from numpy.typing import NDArray
 
 #: "auto" takes the original or a sample of it, "any" the stand-in too where both are missing.
 Source = Literal["auto", "any", "original", "sample", "stand-in"]
@@ -72,6 +74,24 @@ class Place:
         except (OSError, ValueError) as error:  # no network, no permission; another checksum
             reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
             raise missing(self.what, (*self.files, self.sample), self.url, reason) from None
+
+
+def arrays(path: Path, *names: str) -> list[NDArray[Any]]:
+    """These arrays of an .npz file of the data directory, in this order."""
+    # Imported here: most users of this module have no file to read.
+    from adafw.io.arrays import read_npz
+    from adafw.io.damage import DAMAGE, is_damage
+
+    try:
+        found = read_npz(path, names.__contains__, packed=True)
+        return [found[name] for name in names]
+    except DAMAGE as error:
+        if not is_damage(error):
+            raise
+        raise ValueError(
+            f"{path} must be an .npz file with {', '.join(names)}, got another or a damaged one; "
+            "remove it."
+        ) from None
 
 
 def missing(what: str, names: tuple[str, ...], url: str = "", reason: str = "") -> DataMissing:

@@ -45,10 +45,11 @@ def rcv1(source: store.Source = "auto") -> Dataset:
 
 
 def _rcv1_sample(path: Path) -> Dataset:
-    with np.load(path) as file:
-        micro, indices = file["data_micro"] * 1e-6, file["indices"].astype(np.int32)
-        A = sparse.csr_array((micro, indices, file["indptr"]), shape=tuple(file["shape"]))
-        y = file["y"].astype(np.float64)
+    micro, ids, starts, shape, y = store.arrays(
+        path, "data_micro", "indices", "indptr", "shape", "y"
+    )
+    A = sparse.csr_array((micro * 1e-6, ids.astype(np.int32), starts), shape=tuple(shape))
+    y = y.astype(np.float64)
     m = _RCV1_SHAPE[0]
     description = "20 242 other documents of RCV1-v2 than LIBSVM's file has"
     return Dataset(A[:m], y[:m], "RCV1", description, is_stand_in=True)
@@ -78,9 +79,9 @@ def imdb() -> TokenisedText:
     path = store.find(name)
     if path is None:
         raise store.missing("IMDB", (name,))
-    with np.load(path) as file:
-        return TokenisedText(
-            file["ids_train"], file["offsets_train"], file["y_train"],
-            file["ids_test"], file["offsets_test"], file["y_test"],
-            vocabulary=8185, name="IMDB",
-        )  # fmt: skip
+    ids, offsets, y, ids_test, offsets_test, y_test = store.arrays(
+        path, "ids_train", "offsets_train", "y_train", "ids_test", "offsets_test", "y_test"
+    )
+    return TokenisedText(
+        ids, offsets, y, ids_test, offsets_test, y_test, vocabulary=8185, name="IMDB"
+    )

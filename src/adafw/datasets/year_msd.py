@@ -47,8 +47,7 @@ def year_prediction(source: store.Source = "auto", standardise: bool = True) -> 
 
 
 def _read_sample(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    with np.load(path) as file:
-        means, years = file["X12"].astype(np.float64), file["year12"].astype(np.float64)
+    means, years = (part.astype(np.float64) for part in store.arrays(path, "X12", "year12"))
     i, j = np.triu_indices(means.shape[1])
     return np.hstack([means, means[:, i] * means[:, j]]), years
 

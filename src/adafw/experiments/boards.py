@@ -2,19 +2,20 @@
 
 from pathlib import Path
 
-from adafw.experiments.results import Outcome
+from adafw.experiments.kinds import kind_of
+from adafw.experiments.outcome import Outcome
 from adafw.tensorboard import TensorBoard
 
 
 def log_runs(outcome: Outcome, folder: Path) -> None:
     """One log for each run, folder/<experiment>/<problem>/<label>/seed<n>, in place of older ones.
 
-    Every record is logged whole; the step is its epoch for networks, else its iteration.
+    Every record is logged whole; the step is what numbers the records of the kind.
     """
-    for line in outcome.lines:
-        step = "iteration" if "gap" in line.problem.trace.columns else "epoch"
-        home = folder / outcome.spec.name / line.problem.name / line.label
-        for seed, trace in line.traces.items():
+    step = kind_of(outcome.spec).step
+    for curve in outcome.curves:
+        home = folder / outcome.spec.name / curve.case.name / curve.label
+        for seed, trace in curve.traces.items():
             run = home / f"seed{seed}"
             for old in run.glob("events.out.tfevents.*"):
                 old.unlink()

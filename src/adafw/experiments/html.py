@@ -1,10 +1,27 @@
 """Tables of a report."""
 
+from collections.abc import Collection
 from html import escape
 from typing import Any
 
+from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.spec import Case
+from adafw.experiments.spread import median
 
-def html_table(head: list[str], rows: list[list[str]], numbers: Any = (), best: int = -1) -> str:
+_COMPARISON = (
+    "A comparison holds if it does for the {}, fails if the opposite does, and is undecided if the "
+    "bands overlap. All at the same budget."
+)
+
+
+def comparison_rule(what: str) -> str:
+    """When a claim that compares holds, the middle and the bands being `what`."""
+    return _COMPARISON.format(what)
+
+
+def html_table(
+    head: list[str], rows: list[list[str]], numbers: Collection[int] = (), best: int = -1
+) -> str:
     """A table; the columns `numbers` are set to the right, the row `best` is tinted."""
 
     def cell(tag: str, i: int, text: str) -> str:
@@ -18,3 +35,14 @@ def html_table(head: list[str], rows: list[list[str]], numbers: Any = (), best: 
         for n, row in enumerate(rows)
     )
     return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'
+
+
+def case_heading(outcome: Outcome, case: Case[Any]) -> str:
+    """The name of a case, where there are several."""
+    return f"<h3>{escape(case.name)}</h3>" if len(outcome.spec.cases) > 1 else ""
+
+
+def count_cell(curve: Curve, column: str) -> str:
+    """The median of a column's last entries, large ones in groups of three digits."""
+    middle = median(curve.final(column))
+    return f"{middle:,.0f}".replace(",", "\u202f") if middle >= 100 else f"{middle:.3g}"

@@ -1,15 +1,14 @@
 """report.html: one self-contained page about a run."""
 
-import math
 import re
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from adafw.experiments.html import html_table
-from adafw.experiments.results import Line, Outcome, mean_and_deviation, mean_curve, quartiles
-from adafw.experiments.scaling_report import RULE as _GROWTH
-from adafw.experiments.scaling_report import series_tables
-from adafw.experiments.spec import AnyProblem, Problem, form
+from adafw.experiments.kinds import kind_of
+from adafw.experiments.outcome import Outcome
+from adafw.experiments.spec import Case
 from adafw.experiments.verdicts import Claim
 
 _STYLE = """
@@ -45,29 +44,9 @@ dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
-_FINAL_ITERATE = (
-    "Last iterate of every run: median over seeds [quartiles]. The objective is shown above the "
-    "best lower bound that any run proved. Highlighted: smallest median gap."
-)
-_FINAL_EPOCH = (
-    "After the last epoch: mean over seeds, and one standard deviation. Peak: the epoch whose mean "
-    "test accuracy is best. Highlighted: best mean test accuracy after the last epoch."
-)
-_COMPARISON = (
-    "A comparison holds if it does for the {}, fails if the opposite does, and is undecided if the "
-    "bands overlap. All at the same budget."
-)
-_QUARTILES = _COMPARISON.format("medians over seeds and the quartile bands are apart")
-_DEVIATIONS = _COMPARISON.format(
-    "means over seeds and the bands of one standard deviation are apart"
-)
-
-
 def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
     """The whole page; nothing in it is fetched from anywhere."""
-    spec = outcome.spec
-    final_table: Any = _epochs_table if spec.networks else _final_table
-    rule = _DEVIATIONS if spec.networks else _QUARTILES
+    spec, kind = outcome.spec, kind_of(outcome.spec)
     body = [
         f"<h1>{escape(spec.title)}</h1>",
         f'<p class="quiet">{escape(_subtitle(outcome))}</p>',
@@ -78,13 +57,10 @@ def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
         ],
         f"<figure>{_inline(svg)}</figure>",
         "<h2>The paper's claims, judged by this run</h2>",
-        _claims_table(claims, len(spec.problems) > 1, _GROWTH if spec.scaling else rule),
-        *(series_tables(outcome) if spec.scaling else []),
-        "<h2>Final numbers</h2>",
-        f"<p>{_FINAL_EPOCH if spec.networks else _FINAL_ITERATE}</p>",
-        *[final_table(outcome, problem) for problem in spec.problems],
+        _claims_table(claims, len(spec.cases) > 1, kind.rule),
+        *kind.tables(outcome),
         "<h2>Settings</h2>",
-        *[_settings_table(outcome, problem) for problem in spec.problems],
+        *[_settings_table(outcome, case) for case in spec.cases],
         _notes(outcome),
         "<h2>Environment</h2>",
         _environment(outcome.environment),
@@ -107,7 +83,7 @@ def _subtitle(outcome: Outcome) -> str:
     spec = outcome.spec
     budget = ", ".join(f"{key} = {value}" for key, value in spec.budget.items())
     seeds = ", ".join(map(str, spec.seeds))
-    return f"{form(spec)} form; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
+    return f"{spec.form} form; each run {budget}; seeds {seeds}; {outcome.environment['date']}"
 
 
 def _claims_table(claims: list[Claim], several: bool, rule: str) -> str:
@@ -125,69 +101,16 @@ def _claims_table(claims: list[Claim], several: bool, rule: str) -> str:
     return html_table(head, rows) + f'<p class="quiet">{rule}</p>'
 
 
-def _final_table(outcome: Outcome, problem: Problem) -> str:
-    lines = outcome.of(problem)
-    best = min(lines, key=lambda line: quartiles(line.final("gap"))["median"])
-    shift = outcome.reference(problem)
-    head = ["Algorithm", "Gap", "Objective - bound", "CPU s", "Epochs", "Iterations", "LMO calls",
-            "Projections", "Non-zeros", "Ended by"]  # fmt: skip
-    rows = [
-        [
-            escape(line.label),
-            _spread(line, "gap"),
-            _spread(line, "value", shift),
-            *(
-                _count(line, name)
-                for name in ("cpu_seconds", "epoch", "iteration", "lmo_calls", "projections",
-                             "nonzeros")
-            ),
-            escape(", ".join(sorted(set(line.statuses.values())))),
-        ]
-        for line in lines
-    ]  # fmt: skip
-    heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
-    known = (
-        f'<p class="quiet">The minimum is at least {shift:.10g}, the bound, and at most '
-        f"{outcome.doubt(problem):.1e} above it.</p>"
-    )
-    table = html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
-    return heading + table + known
-
-
-def _epochs_table(outcome: Outcome, problem: AnyProblem) -> str:
-    lines = outcome.of(problem)
-    best = max(lines, key=lambda line: line.final("test_accuracy").mean())
-    head = ["Algorithm", "Train loss", "Train accuracy", "Test loss", "Test accuracy",
-            "Peak test accuracy", "CPU s", "Gradients", "Violation"]  # fmt: skip
-    rows = []
-    for line in lines:
-        accuracy = mean_curve(line, "test_accuracy")
-        peak = int(accuracy.argmax())
-        rows.append([
-            escape(line.label),
-            *(_mean(line, name) for name in ("train_loss", "train_accuracy", "test_loss",
-                                             "test_accuracy")),
-            f"{accuracy[peak]:.4f}<br><small>epoch {peak}</small>",
-            *(_count(line, name) for name in ("cpu_seconds", "gradient_evaluations", "violation")),
-        ])  # fmt: skip
-    heading = f"<h3>{escape(problem.name)}</h3>" if len(outcome.spec.problems) > 1 else ""
-    return heading + html_table(head, rows, numbers=range(1, 9), best=lines.index(best))
-
-
-def _mean(line: Line, column: str) -> str:
-    q = mean_and_deviation(line.final(column))
-    return f"{q['mean']:.4f}<br><small>± {q['deviation']:.4f}</small>"
-
-
-def _settings_table(outcome: Outcome, problem: AnyProblem) -> str:
-    about = outcome.data[problem.name]
+def _settings_table(outcome: Outcome, case: Case[Any]) -> str:
+    about = outcome.data[case.name]
     what = about["label"] if about["is_stand_in"] else f"{about['label']}, {about['description']}"
-    text = f"{what}; {problem.words}"
+    text = f"{what}; {case.words}"
     rows = []
-    for line in outcome.of(problem):
-        code = f"; {line.path} code" if line.path else ""
-        parts = f"<br><small>{escape(problem.parts(line.spec) + code)}</small>"
-        rows.append([escape(line.label), escape(line.spec.setting) + parts, escape(line.spec.note)])
+    for curve in outcome.of(case):
+        method = curve.method
+        code = f"; {curve.path} code" if curve.path else ""
+        parts = f"<br><small>{escape(method.parts + code)}</small>"
+        rows.append([escape(method.label), escape(method.setting) + parts, escape(method.note)])
     return f"<p>{escape(text)}</p>" + html_table(["Algorithm", "Settings", "Chosen by"], rows)
 
 
@@ -196,22 +119,10 @@ def _notes(outcome: Outcome) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _environment(table: dict[str, Any]) -> str:
+def _environment(table: Mapping[str, Any]) -> str:
     flat = {**{k: v for k, v in table.items() if k != "packages"}, **table["packages"]}
     items = "".join(
         f"<dt>{escape(str(key).replace('_', ' '))}</dt><dd>{escape(str(value))}</dd>"
         for key, value in flat.items()
     )
     return f"<dl>{items}</dl>"
-
-
-def _spread(line: Line, column: str, shift: float = 0.0) -> str:
-    q = quartiles(line.final(column) - shift)
-    if math.isinf(q["median"]):
-        return "diverged"
-    return f"{q['median']:.2e}<br><small>[{q['lower']:.1e}, {q['upper']:.1e}]</small>"
-
-
-def _count(line: Line, column: str) -> str:
-    middle = quartiles(line.final(column))["median"]
-    return f"{middle:,.0f}".replace(",", "\u202f") if middle >= 100 else f"{middle:.3g}"

@@ -1,7 +1,6 @@
 """From an experiment's file to its results, in one call."""
 
 import json
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -10,11 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adafw import checks
-from adafw.experiments import boards, figures, report, results, runner, scaling
-from adafw.experiments.claims import check_claims, judge
-from adafw.experiments.results import Outcome
-from adafw.experiments.search import run_search, searches_of, with_rates
-from adafw.experiments.spec import Spec, check_seeds, load_spec
+from adafw.experiments import boards, figures, report, results
+from adafw.experiments.kinds import kind_of
+from adafw.experiments.load import check_seeds, load_spec
+from adafw.experiments.outcome import Outcome
+from adafw.experiments.plan import about_file, parts_of, prepare, runs_of, searches_of, with_rates
+from adafw.experiments.spec import Spec
+from adafw.experiments.work import WorkItem, is_done
+from adafw.experiments.workers import perform_all
 from adafw.io.atomic import discard_partial, write_text
 from adafw.tensorboard import writer_class
 
@@ -66,7 +68,6 @@ def reproduce(
     Call it under `if __name__ == "__main__":`, since it starts processes.
     """
     spec = load_spec(experiment, quick, full)
-    check_claims(spec)
     if tensorboard is not None:
         writer_class()  # better missed now than after the runs
     if seeds is not None:
@@ -79,16 +80,16 @@ def reproduce(
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     discard_partial(work)
-    parts = {problem.name: runner.parts_of(problem, work) for problem in spec.problems}
+    parts = {case.name: parts_of(case, work) for case in spec.cases}
     searches = searches_of(spec, parts, work)
-    jobs = runner.jobs_of(spec, parts, work)  # as many as with the rates that are searched for
-    bar.start(spec.name, len(searches) + len(jobs))
-    _run(searches, workers, bar, run_search, spec, parts)
+    runs = runs_of(spec, parts, work)  # as many as with the rates that are searched for
+    bar.start(spec.name, len(searches) + len(runs))
+    _perform(searches, workers, bar, spec, parts)
     spec, tried = with_rates(spec, searches)
-    jobs = runner.jobs_of(spec, parts, work)
-    _run(jobs, workers, bar, runner.run_one, spec, parts)
-    about = {name: json.loads(runner.about_file(path).read_text()) for name, path in parts.items()}
-    outcome = results.collect(spec, about, jobs, workers)
+    runs = runs_of(spec, parts, work)
+    _perform(runs, workers, bar, spec, parts)
+    about = {name: json.loads(about_file(path).read_text()) for name, path in parts.items()}
+    outcome = results.collect(spec, about, runs, workers)
     write(outcome, folder, tried)
     if tensorboard is not None:
         boards.log_runs(outcome, Path(tensorboard))
@@ -97,32 +98,20 @@ def reproduce(
     return outcome
 
 
-def _run(jobs: Any, workers: int, bar: Bar, run: Any, spec: Spec, parts: dict[str, Path]) -> None:
-    """Runs what is left of the jobs; the data are made only if something is."""
-    if not all(job.file.is_file() for job in jobs):
-        for problem in spec.problems:
-            runner.prepare(problem, parts[problem.name])
-    runner.run_all(jobs, workers, bar, run)
+def _perform(
+    items: Sequence[WorkItem[Any, Any]], workers: int, bar: Bar, spec: Spec, parts: dict[str, Path]
+) -> None:
+    """Does what is left of the work; the data are made only if something is."""
+    if not all(is_done(item) for item in items):
+        for case in spec.cases:
+            prepare(spec, case, parts[case.name])
+    perform_all(items, workers, bar.advance)
 
 
 def write(outcome: Outcome, folder: Path, searches: Sequence[dict[str, Any]] = ()) -> None:
     """All files of a finished experiment."""
-    claims = judge(outcome)
+    claims = kind_of(outcome.spec).judge(outcome)
     results.write_traces(outcome, folder / "trace.csv")
-    more: dict[str, Any] = {"searches": list(searches)} if searches else {}
-    if outcome.spec.scaling:
-        series = scaling.sizes(outcome)
-        more["series"] = {name: [size.table() for size in row] for name, row in series.items()}
-    table = _finite(results.summary(outcome, claims, **more))
-    write_text(folder / "summary.json", json.dumps(table, indent=2, allow_nan=False) + "\n")
+    results.write_summary(outcome, claims, searches, folder / "summary.json")
     svg = figures.save(outcome, folder)
     write_text(folder / "report.html", report.render(outcome, claims, svg))
-
-
-def _finite(thing: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
-    if isinstance(thing, dict):
-        return {key: _finite(value) for key, value in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [_finite(value) for value in thing]
-    return None if isinstance(thing, float) and not math.isfinite(thing) else thing

@@ -1,16 +1,32 @@
-"""Linear models under a constraint, fitted to a tolerance: what the front ends share."""
+"""Linear models under a constraint, fitted to a tolerance: what the front ends share.
 
-from adafw.fitting.linear import Fit, Settings, fit_linear
-from adafw.fitting.names import algorithm_named, constraint_named, loss_named
-from adafw.fitting.problem import Problem, make_problem
+`Settings` (names) -> `Plan` (objects); data -> `Design`, targets -> `Targets`; `fit_targets` of
+these three gives `Fitted`: certified fits, a predictor, and notices for the user.
+"""
+
+from adafw.fitting.checkpoint import Checkpoint
+from adafw.fitting.core import Deadline, Fitted, fit_targets
+from adafw.fitting.design import Design, Risk
+from adafw.fitting.linear import Fit, fit_linear
+from adafw.fitting.model import LinearModelFile
+from adafw.fitting.notices import Notice
+from adafw.fitting.predictor import LinearPredictor
+from adafw.fitting.settings import Plan, Settings
+from adafw.fitting.targets import Targets
 
 __all__ = [
+    "Checkpoint",
+    "Deadline",
+    "Design",
     "Fit",
-    "Problem",
+    "Fitted",
+    "LinearModelFile",
+    "LinearPredictor",
+    "Notice",
+    "Plan",
+    "Risk",
     "Settings",
-    "algorithm_named",
-    "constraint_named",
+    "Targets",
     "fit_linear",
-    "loss_named",
-    "make_problem",
+    "fit_targets",
 ]

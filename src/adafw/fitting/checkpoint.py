@@ -1,158 +1,149 @@
-"""Several linear fits, one after the other, that survive being killed in the middle."""
+"""What there is of several fits, on disk, so that they survive being killed in the middle."""
 
 import math
 import os
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.fitting.linear import Fit, Progress, Resume, Settings, fit_linear
-from adafw.fitting.model import read_arrays, write_arrays
-from adafw.recorder import Record, Trace
+from adafw.fitting.linear import Fit, Resume
+from adafw.fitting.storage import read_arrays, write_arrays
+from adafw.recorder import Trace
 from adafw.solver import State
 from adafw.typing import Plain
 
-FORMAT = 1
+#: Of the file. Format 1, of adafw 0.1, held one unfinished fit and no notice of the radius.
+FORMAT = 2
 _KIND = "adafw checkpoint"
 _NUMBERS = (
     "intercept", "value", "gap", "lower_bound", "violation", "n_iter", "status", "algorithm",
-    "learning_rate",
+    "learning_rate", "radius_matters",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Checkpoint:
-    """Fits that are finished, and where the next one is."""
+    """Fits that are finished, and where the others are, each by its number; safe among threads.
 
-    problem: Plain
-    finished: list[Fit] = field(default_factory=list)
-    current: Resume | None = None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file whole or not at all."""
-        header: dict[str, Plain] = {
-            "problem": self.problem,
-            "fits": [{n: _plain(getattr(fit, n)) for n in _NUMBERS} for fit in self.finished],
-        }
-        arrays: dict[str, NDArray[Any]] = {}
-        for k, fit in enumerate(self.finished):
-            arrays[f"fit{k}.coef"] = fit.coef
-            arrays[f"fit{k}.records"] = np.array([tuple(record) for record in fit.trace])
-        if self.current is not None:
-            header["learning_rate"] = _plain(self.current.learning_rate)
-            header["batch_intercept"] = self.current.batch_intercept
-            flat = self.current.state.to_arrays()
-            arrays.update({f"state.{name}": part for name, part in flat.items()})
-        write_arrays(path, _KIND, FORMAT, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], problem: Plain) -> "Checkpoint":
-        """Reads what `save` wrote; a checkpoint of another problem is refused."""
-        header, arrays = read_arrays(path, _KIND, FORMAT)
-        if header.get("problem") != problem:
-            then = header.get("problem")
-            changed = [
-                k for k in problem if not isinstance(then, dict) or then.get(k) != problem[k]
-            ]
-            raise ValueError(
-                f"{path} belongs to another fit: {', '.join(changed)} differ; give the same data "
-                "and options, or leave out --resume."
-            )
-        finished = []
-        for k, numbers in enumerate(header["fits"]):
-            rows = [tuple(row) for row in arrays[f"fit{k}.records"].tolist()]
-            known: dict[str, Any] = {n: math.nan if v is None else v for n, v in numbers.items()}
-            finished.append(Fit(coef=arrays[f"fit{k}.coef"], trace=Trace(rows), **known))
-        flat = {n.removeprefix("state."): a for n, a in arrays.items() if n.startswith("state.")}
-        current = None
-        if flat:
-            rate = header["learning_rate"]
-            current = Resume(
-                State.from_arrays(flat),
-                math.nan if rate is None else rate,
-                header["batch_intercept"],
-            )
-        return cls(problem, finished, current)
-
-
-@dataclass
-class Run:
-    """Fits target after target, with a time limit over all and a checkpoint now and then.
-
-    `watch(k, state, record, progress)` is called at every record of fit k.
+    Parameters
+    ----------
+    path : of the file; None writes nothing.
+    identity : the data and all that changes the iterates; a file of another one is refused.
+    every_seconds : between two writes for the same fit.
     """
 
-    settings: Settings
-    path: str | os.PathLike[str] | None = None
-    every_seconds: float = 10.0
-    time_limit: float | None = None
-    watch: Callable[[int, State, Record, Progress], None] | None = None
-
-    def fit(
+    def __init__(
         self,
-        A: Any,
-        targets: list[NDArray[Any]],
-        weights: NDArray[Any] | None,
-        checkpoint: Checkpoint,
-    ) -> list[Fit]:
-        """All fits; after an interruption or the time limit, the rest stay at their start."""
-        began = self._saved = time.monotonic()
-        fits, resume = list(checkpoint.finished), checkpoint.current
-        for k in range(len(fits), len(targets)):
-            left = None
-            if self.time_limit is not None:
-                left = max(0.0, self.time_limit - (time.monotonic() - began))
-            done = replace(checkpoint, finished=list(fits), current=None)
-            fit = self._one(k, A, targets[k], weights, done, resume, left)
-            resume = None
-            if fit.status in ("interrupted", "max_seconds"):
-                assert fit.state is not None
-                if self.path is not None:
-                    now = Resume(fit.state, fit.learning_rate, fit.batch_intercept)
-                    replace(done, current=now).save(self.path)
-                fits.append(fit)
-                return fits + [self._untouched(A, y, weights) for y in targets[k + 1 :]]
-            fits.append(fit)
-            if self.path is not None:
-                replace(done, finished=list(fits)).save(self.path)
-        return fits
+        path: str | os.PathLike[str] | None = None,
+        identity: dict[str, Plain] | None = None,
+        every_seconds: float = 10.0,
+    ) -> None:
+        self.path, self.identity, self.every_seconds = path, identity or {}, every_seconds
+        self.finished: dict[int, Fit] = {}
+        self.current: dict[int, Resume] = {}
+        self._lock = threading.Lock()
+        self._written: dict[int, float] = {}
 
-    def _one(
-        self,
-        k: int,
-        A: Any,
-        y: NDArray[Any],
-        weights: NDArray[Any] | None,
-        done: Checkpoint,
-        resume: Resume | None,
-        left: float | None,
-    ) -> Fit:
-        def watch(s: State, record: Record, progress: Progress) -> bool:
-            if self.watch is not None:
-                self.watch(k, s, record, progress)
-            if self.path is not None and time.monotonic() - self._saved >= self.every_seconds:
-                now = Resume(s, progress.learning_rate, progress.batch_intercept)
-                replace(done, current=now).save(self.path)
-                self._saved = time.monotonic()
-            return left is not None and time.monotonic() - start >= left
+    def begin(self, k: int) -> Resume | None:
+        """Where fit k is to go on from; its time to the first write begins."""
+        self._written[k] = time.monotonic()
+        return self.current.get(k)
 
-        start = time.monotonic()
-        used = 0.0 if resume is None else resume.state.wall_seconds
-        settings = replace(self.settings, max_seconds=None if left is None else used + left)
-        fit = fit_linear(A, y, settings, sample_weight=weights, resume=resume, watch=watch)
-        return replace(fit, status="max_seconds") if fit.status == "callback" else fit
+    def keep(self, k: int, now: Resume, always: bool = False) -> None:
+        """Notes where fit k is, and writes that, if it is time to."""
+        due = time.monotonic() - self._written.get(k, -math.inf) >= self.every_seconds
+        if self.path is None or not (due or always):
+            return
+        with self._lock:
+            # A copy: the run goes on, and another fit may write this one later.
+            self.current[k] = replace(now, state=now.state.copy())
+            self._save()
+        self._written[k] = time.monotonic()
 
-    def _untouched(self, A: Any, y: NDArray[Any], weights: NDArray[Any] | None) -> Fit:
-        """The start point with its value and gap: what there is of a fit that never ran."""
-        settings = replace(
-            self.settings, algorithm="FW", learning_rate="auto", max_seconds=0.0, max_epochs=1.0
+    def finish(self, k: int, fit: Fit) -> None:
+        """Notes that fit k is done."""
+        with self._lock:
+            self.finished[k] = fit
+            self.current.pop(k, None)
+            self._save()
+
+    def load(self) -> None:
+        """Reads what is there; a missing file is an empty one."""
+        if self.path is None or not os.path.exists(self.path):
+            return
+        header, arrays = read_arrays(
+            self.path, _KIND, FORMAT, known=r"(fit|state)\d+\..*", oldest=FORMAT
         )
-        return replace(fit_linear(A, y, settings, sample_weight=weights), status="not started")
+        then = header.get("identity")
+        if then != self.identity:
+            known = then if isinstance(then, dict) else {}
+            changed = [k for k in self.identity if known.get(k) != self.identity[k]]
+            raise ValueError(
+                f"{self.path} belongs to another fit: {', '.join(changed)} differ; give the same "
+                "data and options, or leave out --resume."
+            )
+        try:
+            self._take(header, arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+            self.finished, self.current = {}, {}
+            raise ValueError(
+                f"{self.path} must be a whole checkpoint of adafw, got a damaged one; leave out "
+                "--resume to start anew."
+            ) from None
+
+    def _take(self, header: dict[str, Plain], arrays: dict[str, NDArray[Any]]) -> None:
+        """Finished fits and states from the parts of a file; anything may be wrong with them."""
+        for k, numbers in header["fits"].items():
+            coef = arrays[f"fit{k}.coef"]
+            if coef.ndim != 1 or coef.dtype.kind != "f" or not np.isfinite(coef).all():
+                raise ValueError
+            if set(numbers) != set(_NUMBERS) or any(
+                isinstance(number, list | dict) for number in numbers.values()
+            ):
+                raise ValueError
+            rows = [tuple(row) for row in arrays[f"fit{k}.records"].tolist()]
+            known: dict[str, Any] = {n: math.nan if v is None else v for n, v in numbers.items()}
+            self.finished[int(k)] = Fit(coef=coef, trace=Trace(rows), **known)
+        for k, numbers in header["current"].items():
+            start = f"state{k}."
+            flat = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
+            rate = numbers["learning_rate"]
+            self.current[int(k)] = Resume(
+                State.from_arrays(flat),
+                math.nan if rate is None else float(rate),
+                float(numbers["batch_intercept"]),
+            )
+
+    def _save(self) -> None:
+        """Writes the file whole or not at all."""
+        if self.path is None:
+            return
+        header: dict[str, Plain] = {
+            "identity": self.identity,
+            "fits": {
+                k: {n: _number(getattr(fit, n)) for n in _NUMBERS}
+                for k, fit in self.finished.items()
+            },
+            "current": {
+                k: {
+                    "learning_rate": _number(now.learning_rate),
+                    "batch_intercept": now.batch_intercept,
+                }
+                for k, now in self.current.items()
+            },
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for k, fit in self.finished.items():
+            arrays[f"fit{k}.coef"] = fit.coef
+            arrays[f"fit{k}.records"] = np.array([tuple(record) for record in fit.trace])
+        for k, now in self.current.items():
+            flat = now.state.to_arrays()
+            arrays.update({f"state{k}.{name}": part for name, part in flat.items()})
+        write_arrays(self.path, _KIND, FORMAT, header, arrays)
 
 
-def _plain(value: Any) -> Plain:
+def _number(value: Any) -> Plain:
     return None if isinstance(value, float) and math.isnan(value) else value

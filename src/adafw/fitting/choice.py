@@ -3,17 +3,18 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.algorithms import CSFW as constant_batch
 from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm
 from adafw.constraints.base import Constraint
-from adafw.fitting.names import algorithm_named, takes_rate
-from adafw.fitting.problem import Problem
+from adafw.fitting.design import Design
+from adafw.fitting.settings import Plan
 from adafw.gradients import CSFW, Full
-from adafw.rows import CentredRows, CSRRows, DenseRows, Rows
+from adafw.names import ALGORITHMS, takes_rate
+from adafw.objectives import FiniteSum
+from adafw.rows import Rows
 from adafw.schedules import OpenLoop, Schedule
 from adafw.steps import FrankWolfeStep, LineSearch, NewtonStep, SpectralStep
 from adafw.tuning import tune
@@ -24,6 +25,9 @@ NEWTON_FEATURES, NEWTON_WORK = 500, 4e9
 FULL_PASSES = 5e7
 #: Rows, and epochs of a trial, of the search for a learning rate.
 SAMPLE, TRIAL_EPOCHS = 10_000, 5
+
+#: A function that makes an algorithm; it takes `learning_rate` if the algorithm has one.
+Preset = Callable[..., Algorithm]
 
 
 @dataclass(frozen=True)
@@ -38,65 +42,42 @@ class Choice:
     learning_rate: float
 
 
-def choose(
-    problem: Problem,
-    constraint: Constraint,
-    algorithm: Any,
-    learning_rate: Any,
-    find_rate: Callable[[Callable[..., Algorithm]], float],
-) -> Choice:
+def choose(design: Design, plan: Plan, find_rate: Callable[[Preset], float]) -> Choice:
     """An Algorithm as it is; a name or a preset with its rate; "auto" as said in `automatic`.
 
     `find_rate` finds the learning rate of a preset where that is "auto".
     """
-    if isinstance(algorithm, Algorithm):
-        if learning_rate != "auto":
+    wanted, rate = plan.settings.algorithm, plan.settings.learning_rate
+    if isinstance(wanted, Algorithm):
+        if rate != "auto":
             raise ValueError(
                 "learning_rate must be 'auto' where algorithm is an Algorithm, which has its own; "
                 "or give the preset by name, as in algorithm='AdaCSFW'."
             )
-        return Choice(algorithm, rate_of(algorithm))
-    if algorithm == "auto":
-        make = automatic(problem, constraint, learning_rate)
+        return Choice(wanted, rate_of(wanted))
+    if wanted == "auto":
+        preset = automatic(design, plan)
     else:
-        make = algorithm_named(algorithm) if isinstance(algorithm, str) else algorithm
-        if not callable(make):
-            raise TypeError(
-                "algorithm must be 'auto', a name, an adafw.Algorithm or a preset such as "
-                f"adafw.AdaCSFW, got {algorithm!r}."
-            )
-    if not takes_rate(make):
-        if learning_rate != "auto":
-            raise ValueError(f"{algorithm!r} has no learning rate: leave learning_rate at 'auto'.")
-        chosen = make()
-        return Choice(chosen, rate_of(chosen))
-    if learning_rate == "auto":
-        learning_rate = find_rate(make)
-    chosen = make(learning_rate=learning_rate)
+        preset = ALGORITHMS.find(wanted).make if isinstance(wanted, str) else wanted
+    if not takes_rate(preset):
+        if rate != "auto":
+            raise ValueError(f"{wanted!r} has no learning rate: leave learning_rate at 'auto'.")
+        chosen = preset()
+    else:
+        chosen = preset(learning_rate=find_rate(preset) if rate == "auto" else rate)
     return Choice(chosen, rate_of(chosen))
 
 
-def automatic(
-    problem: Problem, constraint: Constraint, learning_rate: Any
-) -> Callable[..., Algorithm]:
-    """A function that makes the algorithm; it takes `learning_rate` if the algorithm has one.
+def automatic(design: Design, plan: Plan) -> Preset:
+    """What `exact` says, up to 5e7 stored entries, if no learning rate is given.
 
-    Few features (500, and 4e9 multiplications a Hessian): Newton steps over the set. Else, up to
-    5e7 stored entries, exact gradients: spectral steps where the set has a projection,
-    Frank-Wolfe with line search where not. Above that, or if a learning rate is given, CSFW's
-    estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW.
+    Else CSFW's estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW,
+    or plain CSFW where there is neither a projection nor a learning rate.
     """
-    rows, n = problem.rows, problem.rows.shape[1]
-    if learning_rate == "auto":
-        if n <= NEWTON_FEATURES and stored(rows) * n <= NEWTON_WORK:
-            return lambda: Algorithm(Full(), NewtonStep(), "Newton")
-        if stored(rows) <= FULL_PASSES:
-            if constraint.projection == "metric":
-                scale = problem.scale()
-                return lambda: Algorithm(Full(), SpectralStep(scale), "Spectral")
-            if constraint.projection == "euclidean":
-                return lambda: Algorithm(Full(), SpectralStep(), "Spectral")
-            return lambda: FW(LineSearch())
+    constraint, second = plan.constraint, plan.loss.has_second
+    if plan.settings.learning_rate == "auto":
+        if (second and _few_features(design.rows)) or design.rows.stored <= FULL_PASSES:
+            return lambda: exact(design, constraint, second)
         if constraint.projection is None:
             return lambda: constant_batch(OpenLoop(1, 1))
     if constraint.projection == "metric":
@@ -104,11 +85,28 @@ def automatic(
     return AdaCSFW
 
 
-def search(problem: Problem, constraint: Constraint, make: Callable[..., Algorithm]) -> float:
+def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorithm:
+    """The best method with exact gradients.
+
+    Few features (500, and 4e9 multiplications a Hessian): Newton steps over the set. Else spectral
+    steps where the set has a projection, Frank-Wolfe with line search where not.
+    """
+    if has_hessian and _few_features(design.rows):
+        return Algorithm(Full(), NewtonStep(), "Newton")
+    if constraint.projection is None:
+        return FW(LineSearch())
+    # The metric is one for vectors.
+    scaled = constraint.projection == "metric" and len(design.rows.shape) == 2
+    return Algorithm(Full(), SpectralStep(design.scale if scaled else None), "Spectral")
+
+
+def search(
+    f: FiniteSum, constraint: Constraint, preset: Preset, seconds: float = math.inf
+) -> float:
     """The half-decade search of section 3.6, judged by the gap, a few epochs each."""
     found = tune(
-        problem.f, constraint, lambda eta: make(learning_rate=eta), max_epochs=TRIAL_EPOCHS,
-        record_every=10**9, progress=False,
+        f, constraint, lambda eta: preset(learning_rate=eta), max_epochs=TRIAL_EPOCHS,
+        record_every=10**9, progress=False, total_seconds=seconds,
     )  # fmt: skip
     return found.learning_rate
 
@@ -124,12 +122,6 @@ def rate_of(algorithm: Algorithm) -> float:
     return rule if isinstance(rule, float) else math.nan
 
 
-def stored(rows: Rows) -> int:
-    """Entries of a matrix that exist in memory."""
-    if isinstance(rows, CentredRows):
-        return stored(rows.rows)
-    if isinstance(rows, CSRRows):
-        return int(rows.matrix.nnz)
-    if isinstance(rows, DenseRows):
-        return int(rows.array.size)
-    return int(np.prod(rows.shape))
+def _few_features(rows: Rows) -> bool:
+    n = int(np.prod(rows.shape[1:]))
+    return len(rows.shape) == 2 and n <= NEWTON_FEATURES and rows.stored * n <= NEWTON_WORK

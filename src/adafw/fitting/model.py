@@ -1,15 +1,17 @@
 """A fitted linear model as a file: arrays and a JSON header, no pickle, versioned."""
 
-import json
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.fitting.predictions import probabilities, winners
-from adafw.io.atomic import DAMAGE, is_damage, replacing
+from adafw.fitting.predictor import LinearPredictor
+from adafw.fitting.storage import read_arrays, write_arrays
+from adafw.names import LOSSES
 from adafw.typing import Plain
 
 #: Of the file; raise it when a field changes its meaning.
@@ -35,28 +37,14 @@ class LinearModelFile:
         """Columns that data must have."""
         return int(self.coef.shape[1])
 
-    @property
-    def loss(self) -> str:
-        """Name of the loss."""
-        return str(self.header["settings"]["loss"])
-
-    def decision(self, X: Any) -> NDArray[Any]:
-        """<a, x> + b: one number a row, or one column a class for more than two."""
-        scores = np.asarray(X @ self.coef.T.astype(np.float64)) + self.intercept
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels, or values (for the Poisson loss, means)."""
-        scores = self.decision(X)
-        if self.classes is not None:
-            return self.classes[winners(scores)]
-        return np.exp(scores) if self.loss == "poisson" else scores
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """One column a class; for the logistic loss."""
-        if self.classes is None or self.loss != "logistic":
-            raise ValueError("probabilities are known for models with loss logistic only.")
-        return probabilities(self.decision(X))
+    @cached_property
+    def predictor(self) -> LinearPredictor:
+        """What predicts with it, in float64."""
+        settings = self.header["settings"]
+        entry = LOSSES.find(settings["loss"])
+        given = {key: settings[key] for key in entry.parameters if key in settings}
+        coef = self.coef.astype(np.float64, copy=False)
+        return LinearPredictor(coef, self.intercept, self.classes, entry.make(**given))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all; an old one survives any failure."""
@@ -68,57 +56,77 @@ class LinearModelFile:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "LinearModelFile":
         """Reads what `save` wrote."""
-        header, arrays = read_arrays(path, _KIND, FORMAT)
-        try:
-            coef, intercept = arrays["coef"], arrays["intercept"]
-            fits = coef.ndim == 2 and intercept.shape == coef.shape[:1]
-            known = {"settings", "certificate", "data", "features"} <= set(header)
-        except KeyError:
-            fits = known = False
-        if not (fits and known):
-            raise ValueError(f"{path} must be a whole model file of adafw, got a damaged one.")
-        return cls(coef, intercept, arrays.get("classes"), header)
-
-
-def write_arrays(
-    path: str | os.PathLike[str],
-    kind: str,
-    version: int,
-    header: dict[str, Plain],
-    arrays: dict[str, NDArray[Any]],
-) -> None:
-    """An .npz file with a JSON header, whole or not at all."""
-    text = json.dumps({"kind": kind, "format": version, **header}).encode()
-    with replacing(path) as partial, open(partial, "wb") as file:
-        np.savez(file, header=np.frombuffer(text, np.uint8), **arrays)  # type: ignore[arg-type]
-
-
-def read_arrays(
-    path: str | os.PathLike[str], kind: str, version: int
-) -> tuple[dict[str, Plain], dict[str, NDArray[Any]]]:
-    """(header, arrays) of a file of this kind; one that is not, or is newer, is refused."""
-    if os.path.isdir(path):
-        raise ValueError(f"{path} must be a file, got a directory.")
-    with open(path, "rb") as stream:  # a file that is missing or unreadable says so itself
-        try:
-            with np.load(stream, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            header = json.loads(arrays.pop("header").tobytes())
-            found, of_version = header.pop("kind"), int(header.pop("format"))
-        except DAMAGE as error:
-            if not is_damage(error):
-                raise
+        header, arrays = read_arrays(path, _KIND, FORMAT, known="coef|intercept|classes")
+        model = cls(
+            arrays.get("coef", np.empty(0)), arrays.get("intercept", np.empty(0)),
+            arrays.get("classes"), header,
+        )  # fmt: skip
+        wrong = next(_wrongs(model), None)
+        if wrong is not None:
             raise ValueError(
-                f"{path} must be an {kind} file, got something else or only a part of one."
-            ) from None
-    if found != kind:
-        raise ValueError(f"{path} must be an {kind} file, got an {found} file.")
-    if of_version > version:
-        raise ValueError(
-            f"{path} has format {of_version}, this version of adafw reads up to {version}; "
-            "upgrade adafw."
-        )
-    return header, arrays
+                f"{path} must be a whole model file of adafw, got a damaged one: {wrong}."
+            )
+        return model
+
+
+#: What every header holds, and the certificate of every score; None stands for NaN.
+_HEADER = {"settings": dict, "certificate": list, "data": dict}
+_SETTINGS = {"task": str, "loss": str, "constraint": str}
+_DATA = {"file": str, "X": dict}
+_CERTIFICATE = {
+    "value": float, "gap": float, "status": str, "algorithm": str, "iterations": int,
+    "nonzeros": int, "seconds": float,
+}  # fmt: skip
+
+
+def _wrongs(model: LinearModelFile) -> Iterator[str]:
+    """Everything in which a model is not one that `save` writes, the first first."""
+    coef, intercept, classes, header = model.coef, model.intercept, model.classes, model.header
+    for name, array, shape in (("coef", coef, None), ("intercept", intercept, coef.shape[:1])):
+        if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
+            yield f"{name} is not an array of finite numbers"
+        if shape is not None and array.shape != shape:
+            yield f"{name} has shape {array.shape}"
+    if coef.ndim != 2 or min(coef.shape) < 1:
+        yield f"coef has shape {coef.shape}"
+        return
+    if classes is not None:
+        # Two classes share one score.
+        count = 2 if len(coef) == 1 else len(coef)
+        if classes.shape != (count,) or classes.dtype.kind not in "biufU":
+            yield f"classes are not {count} labels"
+        elif (classes.dtype.kind == "f" and not np.isfinite(classes).all()) or (
+            len(np.unique(classes)) < count
+        ):
+            yield "classes are not different labels"
+    yield from _lacking(header, _HEADER, "the header")
+    yield from _lacking(header["settings"], _SETTINGS, "settings")
+    yield from _lacking(header["data"], _DATA, "data")
+    for entry in header["certificate"]:
+        yield from _lacking(entry, _CERTIFICATE, "a certificate")
+    features = header.get("features", 0)
+    names = isinstance(features, list) and all(isinstance(name, str) for name in features)
+    if features is not None and not (names and len(features) == coef.shape[1]):
+        yield "features are not one name a column"
+    shape = header["data"]["X"].get("shape")
+    if not isinstance(shape, list) or not isinstance(header["data"]["X"].get("name"), str):
+        yield "data are not described"
+    if not {"target", "zero_based"} <= set(header):
+        yield "target and zero_based are missing"
+    if header["settings"]["loss"] not in [entry.name for entry in LOSSES]:
+        yield "its loss is unknown"
+    if not isinstance(header["settings"].get("radius", 1.0), int | float):
+        yield "its radius is no number"
+
+
+def _lacking(table: Plain, wanted: Mapping[str, type], where: str) -> Iterator[str]:
+    if not isinstance(table, dict):
+        yield f"{where} is no table"
+        return
+    for key, kind in wanted.items():
+        allowed = (int, float, type(None)) if kind in (int, float) else (kind,)
+        if not isinstance(table.get(key, ...), allowed):
+            yield f"{where} has no {key}"
 
 
 def _plain_dtype(classes: NDArray[Any]) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from adafw import gradients
 from adafw.algorithms import Algorithm
-from adafw.gradients import draw
+from adafw.gradients import CSFW, SVRF, draw
+from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.rows.base import as_batch
@@ -15,31 +15,39 @@ from adafw.solver import Diverged, State
 
 #: Indices drawn in one go: enough to make a kernel's call cheap, few enough to stay in the cache.
 _MANY = 1 << 15
+#: Entries touched in one go: a few milliseconds, after which clock and keyboard are looked at.
+_WORK = 1 << 22
+#: What is done for an iteration outside of the kernel, counted in entries.
+_AROUND = 1 << 12
 
 
 def drive(
-    f: FiniteSum, algorithm: Algorithm, s: State, n: int, iterate: Callable[[Any, Any], int],
-    stop: Callable[[], bool],
+    f: FiniteSum, algorithm: Algorithm, s: State, n: int, iterate: Callable[[Batches], int],
+    stop: Callable[[], bool], cost: tuple[float, float],
 ) -> State:  # fmt: skip
-    """n iterations in place, by calls iterate(indices, ends) that return how many were done.
+    """n iterations in place, by calls iterate(batches) that return how many were done.
 
-    The batch of the k-th iteration of a call is indices[ends[k] : ends[k + 1]]. Fewer done than
-    asked for mean that the next estimate was infinite or NaN. n = 0 makes one call without
-    iterations, which compiles what n > 0 needs.
+    Fewer done than asked for mean that the next estimate was infinite or NaN. n = 0 makes one call
+    without iterations, which compiles what n > 0 needs. `cost` is what a row of a batch and what
+    an iteration touches beside, in entries. How the iterations are cut into calls depends on t
+    and on when `stop` was asked: it must change no bit.
     """
+    if n == 0:
+        iterate(Batches(s.t, as_batch(np.empty(0, np.int64), f.n_terms), np.zeros(1, np.int64)))
+        return s
     s.torn = True
-    source = _Source(s.rng, f.n_terms)
+    source = _Source(s.rng, f.n_terms, cost)
     last = s.t + n
     try:
         while True:
-            indices, ends = source.batches(algorithm.gradient, s.t, last - s.t)
-            done = iterate(indices, ends)
+            batches = source.batches(algorithm.gradient, s.t, last - s.t)
+            done = iterate(batches)
             for t in range(s.t, s.t + done):
                 s.gradient_evaluations += algorithm.gradient.evaluations(t, f.n_terms)
             s.lmo_calls += done * algorithm.step.most_lmo_calls
             s.t += done
-            if done < ends.size - 1:
-                source.rewind(int(ends[done + 1]))  # the batch that broke g has been drawn
+            if done < batches.ends.size - 1:
+                source.rewind(int(batches.ends[done + 1]))  # the batch that broke g has been drawn
                 raise Diverged(None)
             if s.t == last or stop():
                 break
@@ -49,6 +57,13 @@ def drive(
     return s
 
 
+def sees_all(gradient: Any, t: int, n_terms: int) -> bool:
+    """Whether iteration t begins with a pass over all rows: a call of `iterate` begins there."""
+    if type(gradient) is SVRF:
+        return gradient.is_snapshot(t)
+    return type(gradient) is CSFW and gradient.is_renewed(t, n_terms)
+
+
 class _Source:
     """Draws the batches of several iterations at once where that changes nothing.
 
@@ -56,26 +71,32 @@ class _Source:
     of the user's is called once an iteration, as promised.
     """
 
-    def __init__(self, words: Any, n_terms: int) -> None:
+    def __init__(self, words: Any, n_terms: int, cost: tuple[float, float]) -> None:
         self.rng = thaw(words)
         self.several = isinstance(words, np.ndarray)
-        self.n_terms = n_terms
+        self.n_terms, self.cost = n_terms, cost
         self.before: Any = None
 
-    def batches(self, gradient: Any, t: int, count: int) -> tuple[Any, Any]:
-        """(indices, ends) of at most `count` iterations from t, up to the next snapshot."""
+    def batches(self, gradient: Any, t: int, count: int) -> Batches:
+        """Those of at most `count` iterations from t, up to the next that sees all rows."""
         ends = [0]
+        per_row, per_iteration = self.cost[0], self.cost[1] + _AROUND
         while len(ends) <= count:
             now = t + len(ends) - 1
-            exact = type(gradient) is gradients.SVRF and gradient.is_snapshot(now)
-            if len(ends) > 1 and (exact or not self.several or ends[-1] >= _MANY):
+            whole = sees_all(gradient, now, self.n_terms)
+            work = ends[-1] * per_row + (len(ends) - 1) * per_iteration
+            full = ends[-1] >= _MANY or work >= _WORK
+            if len(ends) > 1 and (whole or full or not self.several):
                 break
-            ends.append(ends[-1] + (0 if exact else gradient.batch_size(now, self.n_terms)))
+            drawn = (
+                0 if whole and type(gradient) is SVRF else gradient.batch_size(now, self.n_terms)
+            )
+            ends.append(ends[-1] + drawn)
         if self.several:
             self.before = self.rng.bit_generator.state
-        drawn = self._draw(ends[-1])
-        ends[-1] = len(drawn)  # a user's source may return more or fewer than it was asked for
-        return as_batch(drawn, self.n_terms), np.array(ends, np.int64)
+        indices = self._draw(ends[-1])
+        ends[-1] = len(indices)  # a user's source may return more or fewer than it was asked for
+        return Batches(t, as_batch(indices, self.n_terms), np.array(ends, np.int64))
 
     def rewind(self, size: int) -> None:
         """Leaves the source as if the last call had drawn `size` indices only."""

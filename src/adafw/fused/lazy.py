@@ -1,106 +1,175 @@
-"""CSFW and AdaCSFW for sparse linear models over the l1 ball, without a pass over n.
-
-The state then holds, in place of `gradient` and `sum_squares`, the table of kernels/lazy_l1.py,
-whose accumulators are behind on purpose. They are never brought up to date between two runs, so
-that recording or stopping changes no bit of what follows; `settle` does it to change the path.
-"""
+"""CSFW and AdaCSFW for sparse linear models over the l1 ball, without a pass over n."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from adafw.algorithms import Algorithm
+from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
-from adafw.fused.batches import drive
+from adafw.fused.batches import drive, sees_all
+from adafw.fused.workspace import claim, stamp
+from adafw.gradients import CSFW
+from adafw.integrity import Damaged, expect, expect_indices, expect_number
+from adafw.kernels.parts import Batches, Ledger, Listed, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+from adafw.steps import ProjectedStep
 
-#: Candidates that thinning leaves at most, and how many times as many the list takes.
-_ROOM, _TIMES = 512, 4
-_KEYS = ("table", "support", "candidates", "capacity", "threshold", "work")
-
-
-def run(
-    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> State:  # fmt: skip
-    """n iterations in place, as solver.run does them."""
-    _loosen(f, algorithm, s)
-    return drive(
-        f, algorithm, s, n,
-        lambda indices, ends: _iterate(f, constraint, algorithm, s, indices, ends), stop,
-    )  # fmt: skip
+#: Features per non-zero of a batch from which this path is the faster one: measured.
+_CROSSOVER = 10
 
 
-def settle(s: State) -> None:
-    """Brings a state of this path to the form of all others; any other state stays as it is."""
-    if "table" not in s.gradient:
-        return
-    table = s.gradient["table"]
-    g, stamps = table[:, 1], table.view(np.uint64)[:, 3]
-    behind = s.t - (stamps >> np.uint64(1)).astype(np.float64)
-    if "adaptive" in s.step:
-        del s.step["adaptive"]
-        s.step["sum_squares"] = (table[:, 2] + behind * (g * g)).astype(s.x.dtype)
-    for key in _KEYS:
-        del s.gradient[key]
-    s.gradient["gradient"] = g.astype(s.x.dtype)
+@dataclass(frozen=True)
+class LazyL1:
+    """Iterations that touch the features of their batches alone.
 
+    `room` is how many candidates thinning leaves at most, `times` how many times as many the list
+    takes.
 
-def _loosen(f: FiniteSum, algorithm: Algorithm, s: State) -> None:
-    """The inverse of `settle`."""
-    if "table" in s.gradient:
-        s.gradient["table"] = _aligned(s.gradient["table"])
-        return
-    table = _aligned_zeros(s.x.size)
-    g = s.gradient.pop("gradient")
-    fresh = not g.any()
-    if not fresh or s.x.any():
-        table[:, 0], table[:, 1] = s.x, g
-    if "sum_squares" in s.step:
-        squares = s.step.pop("sum_squares")
-        if not fresh or squares.any():
+    Its workspace is the table of kernels/lazy_l1.py, whose accumulators are behind on purpose, and
+    the list of candidates. Neither is ever brought up to date between two runs: `gradient` and
+    `sum_squares` are derived from the table when a run returns, and change no bit of what follows.
+    """
+
+    name: ClassVar[str] = "lazy"
+    room: int = 512
+    times: int = 4
+
+    def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        return (
+            problem.is_known(f, constraint, algorithm)
+            and problem.is_sparse(f)
+            and type(constraint) is L1Ball
+            and type(algorithm.gradient) is CSFW
+            and type(algorithm.step) is not ProjectedStep
+        )
+
+    def pays(self, f: Any, constraint: Constraint, algorithm: Algorithm) -> bool:
+        """Whether n is so large against a batch's non-zeros that a pass over n is the dearer."""
+        m, n = f.rows.shape
+        gradient: Any = algorithm.gradient
+        return bool(n > _CROSSOVER * problem.row_length(f) * gradient.batch_size(1, m))
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        _check_workspace(claim(s, type(self)), s)
+        self.run(f, constraint, algorithm, s, 0)
+
+    def run(
+        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> State:  # fmt: skip
+        kept = claim(s, type(self))
+        if "table" in kept:
+            kept["table"] = _aligned(kept["table"])
+        else:
+            self._begin(f, algorithm, s)
+
+        def iterate(batches: Batches) -> int:
+            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+                self._renew(f, algorithm, s)
+            return self._iterate(f, constraint, algorithm, s, batches)
+
+        inner_steps = algorithm.step.most_lmo_calls
+        touched = inner_steps * float(kept["support"].size + inner_steps)
+        drive(f, algorithm, s, n, iterate, stop, (problem.row_length(f), touched))
+        _publish(s)
+        stamp(s)
+        return s
+
+    def _begin(self, f: Any, algorithm: Algorithm, s: State) -> None:
+        """The workspace for a state from elsewhere, whose x, g and accumulators are right."""
+        table, g = _aligned_zeros(s.x.size), s.gradient["gradient"]
+        squares = s.step.get("sum_squares")
+        fresh = not g.any()
+        # A table that stays zero takes no memory yet.
+        if not fresh or s.x.any():
+            table[:, 0], table[:, 1] = s.x, g
+        if squares is not None and (not fresh or squares.any()):
             table[:, 2] = squares
-        s.step["adaptive"] = 1
-    if s.t:
-        table.view(np.uint64)[:, 3] = 2 * s.t
-    inner_steps = algorithm.step.most_lmo_calls
-    longest = int(np.diff(f.rows.arrays[2]).max())  # type: ignore[attr-defined]
-    s.gradient |= {
-        "table": table,
-        "support": np.flatnonzero(s.x != 0),
-        "candidates": np.empty(0, np.int64),
-        "capacity": max(_TIMES * _ROOM, 8 * inner_steps) + longest,
-        # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
-        "threshold": 5e-324 if fresh else np.inf,
-        # How often accumulators were behind, and the list was thinned and rebuilt.
-        "work": np.zeros(3, np.int64),
-    }
+        if s.t:
+            table.view(np.uint64)[:, 3] = 2 * s.t
+        longest = int(np.diff(f.rows.arrays[2]).max())
+        s.workspace |= {
+            "table": table,
+            "support": np.flatnonzero(s.x != 0),
+            "candidates": np.empty(0, np.int64),
+            "capacity": max(self.times * self.room, 8 * algorithm.step.most_lmo_calls) + longest,
+            # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
+            "threshold": 5e-324 if fresh else np.inf,
+            # How often accumulators were behind, and the list was thinned and rebuilt.
+            "work": np.zeros(3, np.int64),
+        }
+
+    def _renew(self, f: Any, algorithm: Algorithm, s: State) -> None:
+        """The sum of the gradients made anew, and the table with it."""
+        _publish(s)
+        alpha = s.gradient["alpha"].astype(np.float64, copy=False)
+        s.gradient["gradient"] = f.combine(alpha).astype(s.x.dtype, copy=False)
+        work = s.workspace["work"]
+        self._begin(f, algorithm, s)
+        s.workspace["work"] = work
+
+    def _iterate(
+        self, f: Any, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
+    ) -> int:
+        from adafw.kernels import lazy_l1
+
+        kept, count = s.workspace, batches.ends.size - 1
+        support, listed = kept["support"], kept["candidates"]
+        candidates = np.empty(max(kept["capacity"], listed.size), np.int64)
+        candidates[: listed.size] = listed
+        steps = problem.steps(algorithm, s.t, count)
+        active = problem.active(support, count * steps.inner_steps, s.x.size)
+        done, size, found = lazy_l1.run(
+            problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
+            Listed(candidates, listed.size, kept["threshold"]), steps,
+            Point(s.x, constraint.radius), active, support.size,
+        )  # fmt: skip
+        kept["support"] = active.index[:size].copy()
+        kept["candidates"] = found.features[: found.size].copy()
+        kept["capacity"], kept["threshold"] = found.features.size, found.threshold
+        return int(done)
 
 
-def _iterate(
-    f: Any, constraint: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any
-) -> int:
+def _check_workspace(kept: dict[str, Any], s: State) -> None:
+    """Refuses a workspace that no run left: the kernels index by its numbers."""
+    if "table" not in kept:
+        return
+    n = s.x.size
+    table = kept["table"]
+    expect(table[:, :3] if np.ndim(table) == 2 else table, "workspace.table", np.empty((n, 3)))
+    stamps = np.ascontiguousarray(table).view(np.uint64)
+    if table.shape != (n, 4) or (stamps[:, 3] > 2 * s.t + 1).any():
+        raise Damaged("workspace.table", f"of iterations up to {s.t}", "later ones")
+    if not np.array_equal(table[:, 0], s.x):
+        raise Damaged("workspace.table", "of the same x", "another")
+    for name in ("support", "candidates"):
+        expect_indices(kept.get(name), f"workspace.{name}", n)
+    if not np.array_equal(np.sort(kept["support"]), np.flatnonzero(s.x)):
+        raise Damaged("workspace.support", "where x is not 0", "other places")
+    if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
+        raise Damaged("workspace.candidates", "those that the table marks", "others")
+    expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
+    expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
+    expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))
+
+
+def _ledger(s: State, room: int) -> Ledger:
+    kept = s.workspace
+    table = kept["table"]
+    return Ledger(table, table.view(np.uint64), s.gradient["alpha"], room, kept["work"])
+
+
+def _publish(s: State) -> None:
+    """`gradient` and `sum_squares` as the one loop has them; the table stays as it is."""
     from adafw.kernels import lazy_l1
 
-    part = s.gradient
-    table, support, listed = part["table"], part["support"], part["candidates"]
-    candidates = np.empty(max(part["capacity"], listed.size), np.int64)
-    candidates[: listed.size] = listed
-    rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
-    active = problem.room(support, (ends.size - 1) * inner_steps, s.x.size)
-    room = max(_ROOM, 4 * inner_steps)
-    done, size, candidates, count, threshold = lazy_l1.run(
-        problem.terms(f), indices, ends, s.t, part["alpha"], table, table.view(np.uint64), s.x,
-        active, support.size, candidates, listed.size, part["threshold"], room,
-        constraint.radius, problem.numbers(algorithm)[1], rates, caps, inner_steps, offset,
-        part["work"],
-    )  # fmt: skip
-    part["support"], part["candidates"] = active[0][:size].copy(), candidates[:count].copy()
-    part["capacity"], part["threshold"] = candidates.size, threshold
-    return int(done)
+    g = s.gradient["gradient"]
+    lazy_l1.publish(_ledger(s, 0), s.t, g, s.step.get("sum_squares", g[:0]))
 
 
 def _aligned_zeros(n: int) -> Any:

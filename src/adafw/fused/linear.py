@@ -1,38 +1,68 @@
 """Linear models over the l1 and linf balls: CSFW's and SVRF's estimates, all three steps."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from adafw import gradients
 from adafw.algorithms import Algorithm
 from adafw.arrays import float_bits
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
-from adafw.fused.batches import drive
-from adafw.fused.lazy import settle
+from adafw.fused.batches import drive, sees_all
+from adafw.fused.workspace import claim, stamp
+from adafw.integrity import expect, expect_number
+from adafw.kernels import codes
+from adafw.kernels.parts import Batches, Bits, Estimate, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
-from adafw.steps import ProjectedStep
 
 
-def run(
-    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> State:  # fmt: skip
-    """n iterations in place, as solver.run does them."""
-    settle(s)
-    s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
-    body: Any = _L1(constraint, s) if type(constraint) is L1Ball else _LInf(constraint)
+class LinearBalls:
+    """One compiled call for many iterations, each with a pass over the n coordinates.
 
-    def iterate(indices: Any, ends: Any) -> int:
-        if ends.size > 1:
-            _take_snapshot(f, algorithm, s)
-        return int(body.iterate(f, algorithm, s, indices, ends))
+    Its workspace holds, where there are any, the slopes at SVRF's snapshot, which save half of the
+    products, and the level of the last projection, where the search for the next one begins.
+    """
 
-    return drive(f, algorithm, s, n, iterate, stop)
+    name = "fused"
+
+    def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        return problem.is_known(f, constraint, algorithm)
+
+    def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        return True
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        kept = claim(s, type(self))
+        if "snapshot_slopes" in kept:
+            expect(
+                kept["snapshot_slopes"], "workspace.snapshot_slopes", np.empty(f.n_terms, f.dtype)
+            )
+        if "level" in kept:
+            expect_number(kept["level"], "workspace.level", float, -np.inf, np.inf)
+        self.run(f, constraint, algorithm, s, 0)
+
+    def run(
+        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> State:  # fmt: skip
+        claim(s, type(self))
+        s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
+        kind: Any = _L1 if type(constraint) is L1Ball else _LInf
+        ball = kind(constraint, s)
+
+        def iterate(batches: Batches) -> int:
+            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+                _look_at_all(f, algorithm, s)
+            return int(ball.iterate(f, algorithm, s, batches))
+
+        cost = problem.row_length(f), ball.cost(algorithm)
+        drive(f, algorithm, s, n, iterate, stop, cost)
+        stamp(s)
+        return s
 
 
 class _L1:
@@ -45,32 +75,40 @@ class _L1:
         self.support = np.flatnonzero(s.x != 0)
         self.limits = _limits(s.x.dtype, squares="sum_squares" in s.step)
         self.peaks = np.empty(-(-s.x.size // l1.BLOCK), self.limits[0].dtype)
+        self.n = s.x.size
 
-    def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
-        kind, step = problem.numbers(algorithm)
-        memory, base, g = _estimate(f, algorithm, s)
-        rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
-        projected = type(algorithm.step) is ProjectedStep
-        most = s.x.size if projected else (ends.size - 1) * inner_steps
-        active = problem.room(self.support, most, s.x.size)
+    def cost(self, algorithm: Algorithm) -> float:
+        """Entries that an iteration touches beside its rows."""
+        inner_steps = algorithm.step.most_lmo_calls
+        return self.n + inner_steps * float(self.support.size + inner_steps)
+
+    def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
+        count = batches.ends.size - 1
+        into = _estimate(f, algorithm, s)
+        steps = problem.steps(algorithm, s.t, count)
+        projected = steps.kind == codes.PROJECTED
+        most = self.n if projected else count * steps.inner_steps
+        active = problem.active(self.support, most, self.n)
         work = (
-            kind, problem.terms(f), indices, ends, memory, base, g, g.view(self.peaks.dtype),
-            self.limits, s.step.get("sum_squares", g[:0]), self.peaks, s.x, active,
-            self.support.size, self.radius,
+            problem.terms(f), batches, into,
+            Bits(into.g.view(self.peaks.dtype), *self.limits, self.peaks),
+            s.step.get("sum_squares", into.g[:0]), steps, Point(s.x, self.radius),
+            active, self.support.size,
         )  # fmt: skip
         if projected:
-            done, size, projections, s.step["level"] = self.kernels.run_projected(
-                *work, rates, offset, s.step.get("level", 0.0)
-            )
+            level = s.workspace.get("level", 0.0)
+            done, size, projections, level = self.kernels.run_projected(*work, level)
+            s.workspace["level"] = level
             s.projections += projections
         else:
-            done, size = self.kernels.run(*work, step, rates, caps, inner_steps, offset)
-        self.support = active[0][:size].copy()
+            done, size = self.kernels.run(*work)
+        self.support = active.index[:size].copy()
         return int(done)
 
 
+@cache
 def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
-    """`limits` of kernels/l1.py."""
+    """(magnitude, refused) of kernels.parts.Bits."""
     magnitude, infinity = float_bits(dtype)
     if not squares:
         return magnitude, infinity
@@ -81,46 +119,44 @@ def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
 class _LInf:
     """The kernels of the linf ball."""
 
-    def __init__(self, constraint: Any) -> None:
+    def __init__(self, constraint: Any, s: State) -> None:
         from adafw.kernels import linf
 
-        self.kernel, self.radius = linf.run, constraint.radius
+        self.kernel, self.radius, self.n = linf.run, constraint.radius, s.x.size
 
-    def iterate(self, f: Any, algorithm: Algorithm, s: State, indices: Any, ends: Any) -> int:
-        kind, step = problem.numbers(algorithm)
-        memory, base, g = _estimate(f, algorithm, s)
-        rates, caps, inner_steps, offset = problem.rates(algorithm.step, s.t, ends.size - 1)
+    def cost(self, algorithm: Algorithm) -> float:
+        """Entries that an iteration touches beside its rows."""
+        return float(self.n * (1 + algorithm.step.most_lmo_calls))
+
+    def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
+        into = _estimate(f, algorithm, s)
         done, projections = self.kernel(
-            kind, problem.terms(f), indices, ends, memory, base, g,
-            s.step.get("sum_squares", g[:0]), s.x, self.radius, step, rates, caps, inner_steps,
-            offset,
+            problem.terms(f), batches, into, s.step.get("sum_squares", into.g[:0]),
+            problem.steps(algorithm, s.t, batches.ends.size - 1), Point(s.x, self.radius),
         )  # fmt: skip
         s.projections += projections
         return int(done)
 
 
-def _estimate(f: Any, algorithm: Algorithm, s: State) -> tuple[Any, Any, Any]:
-    """(memory, base, g) of kernels.estimates for this state."""
-    if type(algorithm.gradient) is gradients.CSFW:
-        return s.gradient["alpha"], s.gradient["gradient"][:0], s.gradient["gradient"]
+def _estimate(f: Any, algorithm: Algorithm, s: State) -> Estimate:
+    """g and what it is made from, for this state."""
+    kind = problem.estimate_code(algorithm)
+    if kind == codes.CSFW:
+        g = s.gradient["gradient"]
+        return Estimate(kind, s.gradient["alpha"], g[:0], g)
     if "snapshot" not in s.gradient:  # before the first iteration
-        return np.empty(0, s.x.dtype), s.x, np.empty_like(s.x)
-    if "snapshot_slopes" not in s.gradient:
-        s.gradient["snapshot_slopes"] = f.slopes(s.gradient["snapshot"])
-    return (
-        s.gradient["snapshot_slopes"],
-        s.gradient["snapshot_gradient"],
-        np.empty_like(s.x),
-    )
+        return Estimate(kind, np.empty(0, s.x.dtype), s.x, np.empty_like(s.x))
+    if "snapshot_slopes" not in s.workspace:
+        s.workspace["snapshot_slopes"] = f.slopes(s.gradient["snapshot"])
+    slopes, base = s.workspace["snapshot_slopes"], s.gradient["snapshot_gradient"]
+    return Estimate(kind, slopes, base, np.empty_like(s.x))
 
 
-def _take_snapshot(f: Any, algorithm: Algorithm, s: State) -> None:
-    """Where SVRF takes one; the slopes are kept too, they save half of the products to come."""
-    gradient: Any = algorithm.gradient
-    if type(gradient) is gradients.SVRF and gradient.is_snapshot(s.t):
-        slopes = f.slopes(s.x)
-        s.gradient = {
-            "snapshot": s.x.copy(),
-            "snapshot_gradient": f.combine(slopes / len(slopes)),
-            "snapshot_slopes": slopes,
-        }
+def _look_at_all(f: Any, algorithm: Algorithm, s: State) -> None:
+    """SVRF's snapshot; CSFW's sum made anew."""
+    if problem.estimate_code(algorithm) == codes.CSFW:
+        s.gradient["gradient"] = f.combine(s.gradient["alpha"])
+        return
+    slopes = f.slopes(s.x)
+    s.gradient = {"snapshot": s.x.copy(), "snapshot_gradient": f.combine(slopes / len(slopes))}
+    s.workspace["snapshot_slopes"] = slopes

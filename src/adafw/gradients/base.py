@@ -25,6 +25,13 @@ class GradientEstimator(ABC):
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         """The state before t = 0."""
 
+    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+        """Arrays of the shapes and dtypes that the state at iteration t has; init's by default.
+
+        States from files are held against it, so name here what comes in only later.
+        """
+        return self.init(f, x)
+
     @abstractmethod
     def update(
         self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any

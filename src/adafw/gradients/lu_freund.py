@@ -41,6 +41,12 @@ class LuFreund(GradientEstimator):
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         return {}
 
+    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+        if t == 0:
+            return {}
+        row = np.zeros(f.n_terms, x.dtype)
+        return {"predictions": row, "alpha": row, "gradient": x, "last_x": x}
+
     def update(
         self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
     ) -> tuple[Array, dict[str, Any]]:

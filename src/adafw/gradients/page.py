@@ -29,6 +29,9 @@ class PAGE(GradientEstimator):
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         return {}
 
+    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+        return {"gradient": x, "last_x": x, "exact": 0} if t else {}
+
     def update(
         self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
     ) -> tuple[Array, dict[str, Any]]:

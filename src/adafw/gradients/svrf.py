@@ -34,6 +34,9 @@ class SVRF(GradientEstimator):
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         return {}
 
+    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+        return {"snapshot": x, "snapshot_gradient": x} if t else {}
+
     def update(
         self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
     ) -> tuple[Array, dict[str, Any]]:

@@ -9,32 +9,34 @@ y.npy           targets
 
 import json
 import os
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from adafw import checks
 from adafw.io.atomic import replacing
-from adafw.io.libsvm import (
-    ZeroBased,
-    as_csr,
-    blocks,
-    check_dtype,
-    check_width,
-    first_id,
-    lowest_id,
-    parse_block,
-)
-from adafw.rows import CSRRows, as_rows
+from adafw.io.damage import DAMAGE, FileName, is_damage
+from adafw.io.libsvm import ZeroBased, as_csr, check_dtype, check_width, first_id, lowest_id
+from adafw.io.libsvm_text import NO_ID, Notation, parsed
+from adafw.io.mapped import mapped
+from adafw.io.packed import opened
+from adafw.rows import as_rows
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    Matrix: TypeAlias = NDArray[np.floating] | sparse.csr_array
 
 _FORMAT = 1  # of the manifest; raise it when the meaning of a file changes
 _CHUNK = 1 << 22  # entries handled at a time where a whole array could be too large
 
 
-def save_parts(directory: str | os.PathLike[str], A: Any, y: Any) -> None:
+def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLike) -> None:
     """Writes A (array or sparse) and y so that `load_parts` can map them.
 
     An existing directory is replaced, and only once everything is written.
@@ -43,89 +45,101 @@ def save_parts(directory: str | os.PathLike[str], A: Any, y: Any) -> None:
     targets = np.asarray(y)
     if targets.shape != (rows.shape[0],):
         raise ValueError(f"y must have shape ({rows.shape[0]},), got {targets.shape}.")
+    if targets.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, got {targets.dtype}.")
     with _new_directory(directory) as partial:
         np.save(partial / "y.npy", targets)
-        if isinstance(rows, CSRRows):
-            matrix = rows.matrix
-            np.save(partial / "data.npy", matrix.data)
-            np.save(partial / "indptr.npy", matrix.indptr.astype(np.int64, copy=False))
-            np.save(partial / "indices.npy", matrix.indices)
-            _write_manifest(partial, "csr", rows.shape, rows.dtype)
-        else:
-            np.save(partial / "data.npy", rows.array)  # type: ignore[attr-defined]
-            _write_manifest(partial, "dense", rows.shape, rows.dtype)
+        for name, array in rows.parts().items():
+            np.save(partial / f"{name}.npy", array)
+        m, n = rows.shape
+        _Manifest(rows.describe()["name"], (m, n), rows.dtype.name).write(partial)
 
 
-def load_parts(directory: str | os.PathLike[str]) -> tuple[Any, NDArray[Any]]:
+def load_parts(directory: FileName) -> tuple["Matrix", NDArray[np.generic]]:
     """Maps what `save_parts` or `libsvm_to_parts` wrote: (A, y), read-only.
 
     Nothing is loaded: the system reads the pages that are asked for and drops them when memory is
-    short. Only the row starts (32 or 64 bits a row) may be copied. That columns are sorted and
-    unique is taken from the manifest, not checked again.
+    short. Only the row starts (32 or 64 bits a row) may be copied. They are checked, and so are
+    the column numbers, in one pass over them: compiled code relies on their range. That columns
+    are sorted and unique in a row is taken as written.
     """
     folder = Path(directory)
-    manifest = _read_manifest(folder)
-    m, n = (int(size) for size in manifest["shape"])
-    y = _mapped(folder, "y", (m,))
-    if manifest["kind"] == "dense":
-        return _mapped(folder, "data", (m, n), manifest["dtype"]), y
-    indptr = _mapped(folder, "indptr", (m + 1,), "int64")
+    manifest = _Manifest.read(folder)
+    m, n = manifest.shape
+    y = _part(folder, "y", (m,))
+    if manifest.kind == "dense":
+        return _part(folder, "data", (m, n), manifest.dtype), y
+    indptr = _part(folder, "indptr", (m + 1,), "int64")
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{folder / 'indptr.npy'} must ascend from 0; write the parts again.")
     entries = (int(indptr[-1]),)
-    data = _mapped(folder, "data", entries, manifest["dtype"])
-    return as_csr(data, _mapped(folder, "indices", entries), indptr, (m, n)), y
+    data = _part(folder, "data", entries, manifest.dtype)
+    indices = _part(folder, "indices", entries)
+    if indices.dtype not in (np.int32, np.int64):
+        raise ValueError(
+            f"{folder / 'indices.npy'} must hold int32 or int64, got {indices.dtype}; write the "
+            "parts again."
+        )
+    for start in range(0, indices.size, _CHUNK):
+        chunk = indices[start : start + _CHUNK]
+        if chunk.min() < 0 or chunk.max() >= n:
+            raise ValueError(
+                f"{folder / 'indices.npy'} must hold column numbers from 0 to {n - 1}, got others; "
+                "write the parts again."
+            )
+    return as_csr(data, indices, indptr, (m, n)), y
 
 
 def libsvm_to_parts(
-    path: str | os.PathLike[str],
-    directory: str | os.PathLike[str],
+    path: FileName,
+    directory: FileName,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
     dtype: DTypeLike = np.float64,
     block_bytes: int = 1 << 26,
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple["Matrix", NDArray[np.generic]]:
     """Converts a LIBSVM file, packed or not, to parts, and maps them: (A, y).
 
     The file is read once, `block_bytes` of text at a time; memory stays at about four times that,
     whatever the size of the file. Parameters as in `read_libsvm`.
     """
-    kind, lowest = check_dtype(dtype), lowest_id(zero_based)
+    notation = Notation(lowest_id(zero_based), check_dtype(dtype))
     checks.integer(block_bytes, "block_bytes", 1)
-    least, largest, line, entries = 1 << 62, -1, 1, 0
+    least, largest, entries = NO_ID, -1, 0
     with _new_directory(directory) as partial:
         with (
-            _Growing(partial / "data.npy", kind) as data,
+            _Growing(partial / "data.npy", notation.dtype) as data,
             _Growing(partial / "indices.npy", np.dtype(np.int32)) as indices,
             _Growing(partial / "indptr.npy", np.dtype(np.int64)) as indptr,
             _Growing(partial / "y.npy", np.dtype(np.float64)) as y,
         ):
             indptr.append(np.zeros(1, np.int64))
-            for text in blocks(path, block_bytes):
-                block = parse_block(text, str(path), line, lowest, kind)
-                if block.indices.dtype == np.int64:
-                    indices.widen()
-                data.append(block.data)
-                indices.append(block.indices)
-                indptr.append(block.indptr[1:] + entries)
-                y.append(block.y)
-                entries += len(block.data)
-                line += int(np.count_nonzero(text == 10))
-                least, largest = min(least, block.least_id), max(largest, block.largest_id)
+            with opened(path) as file:
+                for samples in parsed(file, path, notation, block_bytes):
+                    if samples.indices.dtype == np.int64:
+                        indices.widen()
+                    data.append(samples.data)
+                    indices.append(samples.indices)
+                    indptr.append(samples.indptr[1:] + entries)
+                    y.append(samples.y)
+                    entries += samples.data.size
+                    least, largest = min(least, samples.least_id), max(largest, samples.largest_id)
             if not y.size:
                 raise ValueError(f"{path} must hold at least one sample, got none.")
             shift = first_id(zero_based, least)
-            width = check_width(n_features, largest - shift + 1, str(path))
-            if entries > np.iinfo(np.int32).max:
-                indices.widen()  # scipy wants ids and row starts of one width
+            width = check_width(n_features, largest - shift + 1, path)
+            if max(entries, width, y.size) > np.iinfo(np.int32).max:
+                indices.widen()  # scipy wants ids, row starts and sizes of one width
             indices.subtract(shift)
-        _write_manifest(partial, "csr", (y.size, width), kind)
+        _Manifest("csr", (y.size, width), notation.dtype.name).write(partial)
     return load_parts(directory)
 
 
 class _Growing:
     """A one-dimensional .npy file that grows at its end; its header is right once closed."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+    def __init__(self, path: Path, dtype: np.dtype[np.generic]) -> None:
         self.path, self.dtype, self.size = path, dtype, 0
 
     def __enter__(self) -> "_Growing":
@@ -149,7 +163,7 @@ class _Growing:
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.size,)}
         np.lib.format.write_array_header_1_0(self.file, header)
 
-    def append(self, values: NDArray[Any]) -> None:
+    def append(self, values: NDArray[np.generic]) -> None:
         """Writes values of a dtype that fits at the end."""
         self.file.write(values.astype(self.dtype, casting="safe", copy=False).data)
         self.size += values.size
@@ -184,7 +198,7 @@ class _Growing:
         return self.file.tell()
 
 
-def _new_directory(directory: str | os.PathLike[str]) -> Any:
+def _new_directory(directory: FileName) -> AbstractContextManager[Path]:
     """A directory to fill that takes the place of `directory`; only parts are ever replaced."""
     target = Path(directory)
     if target.exists() and not (target / "manifest.json").is_file():
@@ -194,37 +208,65 @@ def _new_directory(directory: str | os.PathLike[str]) -> Any:
     return replacing(target, folder=True)
 
 
-def _write_manifest(folder: Path, kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    manifest = {
-        "format": _FORMAT, "kind": kind, "shape": [int(n) for n in shape], "dtype": dtype.name
-    }  # fmt: skip
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+@dataclass(frozen=True)
+class _Manifest:
+    """What the arrays of a directory are."""
+
+    kind: str
+    shape: tuple[int, int]
+    dtype: str
+
+    def write(self, folder: Path) -> None:
+        words = {
+            "format": _FORMAT, "kind": self.kind, "shape": [int(n) for n in self.shape],
+            "dtype": self.dtype,
+        }  # fmt: skip
+        (folder / "manifest.json").write_text(json.dumps(words, indent=2) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> "_Manifest":
+        path = folder / "manifest.json"
+        try:
+            words = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(
+                f"{folder} must be a directory made by save_parts or libsvm_to_parts: it has no "
+                "manifest.json."
+            ) from None
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path} must be a manifest of parts, got something else.") from None
+        version = words.get("format") if isinstance(words, dict) else None
+        if version != _FORMAT:
+            raise ValueError(
+                f"{folder} must have parts of format {_FORMAT}, got {version}; write them again "
+                "with this version."
+            )
+        shape = words.get("shape")
+        sizes = isinstance(shape, list) and [type(n) for n in shape] == [int, int]
+        if (
+            not (sizes and min(shape) >= 1)
+            or words.get("kind") not in ("csr", "dense")
+            or words.get("dtype") not in ("float32", "float64")
+        ):
+            raise ValueError(f"{path} must be a manifest of parts, got a damaged one.")
+        return cls(words["kind"], (shape[0], shape[1]), words["dtype"])
 
 
-def _read_manifest(folder: Path) -> Any:
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(
-            f"{folder} must be a directory made by save_parts or libsvm_to_parts: it has no "
-            "manifest.json."
-        ) from None
-    if manifest.get("format") != _FORMAT:
-        raise ValueError(
-            f"{folder} must have parts of format {_FORMAT}, got {manifest.get('format')}; "
-            "write them again with this version."
-        )
-    return manifest
-
-
-def _mapped(
+def _part(
     folder: Path, name: str, shape: tuple[int, ...], dtype: str | None = None
 ) -> NDArray[Any]:
-    # A plain array over the map: numpy's own memmap class costs microseconds at every slice.
-    array = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r" if shape[0] else None))
-    if array.shape != shape or (dtype is not None and array.dtype != dtype):
+    """One array of the directory; mapped, but for one without entries, which cannot be."""
+    path = folder / f"{name}.npy"
+    try:
+        array = mapped(path) if shape[0] else np.load(path, allow_pickle=False)
+    except DAMAGE as error:
+        if not is_damage(error):
+            raise
+        raise ValueError(f"{path} must be a whole .npy file; write the parts again.") from None
+    numbers = array.dtype.kind in "biuf" and array.flags.c_contiguous
+    if array.shape != shape or not numbers or (dtype is not None and array.dtype != dtype):
         raise ValueError(
-            f"{folder / name}.npy must hold {dtype or 'numbers'} of shape {shape} as the manifest "
-            f"says, got {array.dtype} of shape {array.shape}; write the parts again."
+            f"{path} must hold {dtype or 'numbers'} of shape {shape} as the manifest says, got "
+            f"{array.dtype} of shape {array.shape}; write the parts again."
         )
     return array

@@ -7,7 +7,9 @@ a change to a function that kernels of other files call, delete the cache (`make
 NUMBA_DISABLE_JIT=1 switches compilation off: the kernels then run as the Python they are written
 in, with the same results and much slower.
 """
+# mypy: disable-error-code="no-untyped-call"
 
+import contextlib
 import logging
 import os
 import sys
@@ -16,17 +18,42 @@ from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
 
 _NOTE = "compiling for this kind of data, once on this machine: a few seconds"
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """`function` compiled at its first call. IEEE arithmetic is kept: no fastmath."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no directory can be written: compile anew in each process
-        return numba.njit(**options)(function)
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`function` compiled at its first call; `options` are numba's. No fastmath unless asked for:
+    IEEE arithmetic is kept."""
+    if function is None:
+        return lambda function: jit(function, **options)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if dispatcher is not function:  # which it is where compilation is switched off
+        # Without a directory that can be written, each process compiles for itself.
+        with contextlib.suppress(RuntimeError, OSError):
+            dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, without which a kernel still runs.
+
+    A directory that could be written when the library was imported may be full, read-only or gone
+    when code is to be kept; a file in it may not be ours to read. Then the code is compiled anew.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            self.disable()
 
 
 class _Note(event.Listener):
@@ -47,4 +74,4 @@ class _Note(event.Listener):
         pass
 
 
-event.register("numba:compile", _Note())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Note())

@@ -2,14 +2,7 @@
 
 Off the support of x and the vertices met, y = x = 0 and the gradient of Q_t is g itself. So one
 pass over g finds the largest entry of every block of it, and the K inner steps of Template 3 work
-on the active coordinates alone. These are kept in increasing order: sums over them then have one
-order, whether a run was stopped in between or not, and the lowest index wins ties by itself.
-
-`active` is (index, g, h, x, y, q): the numbers of the active coordinates and their values.
-
-`limits` is (mask of the sign, bits of the least |g_j| that is refused): infinity, or what has an
-infinite square where squares are summed. A sum that overflows later is noticed as soon as its h_j
-is needed. Where h_j = infinity no step would move x_j, and the run would stall without a word.
+on the active coordinates alone.
 """
 
 import math
@@ -17,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Terms
 
-FRANK_WOLFE, ADAPTIVE = 0, 1
 BLOCK = 512
 #: The level of the last projection, times this, is where the search for the next one begins.
 CAUTION = 0.9
@@ -38,48 +32,50 @@ def largest(bits: Any, magnitude: Any) -> Any:
 
 
 @jit
-def sweep(g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any) -> Any:
+def sweep(g: Any, bits: Bits, sum_squares: Any) -> Any:
     """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
 
-    `bits` are those of g as integers and `magnitude` masks the sign: the largest of them belongs
-    to the largest |g_j|, integers are compared many at a time, and NaN counts as larger than
-    infinity. Returns the largest of all.
+    Integers are compared many at a time, and NaN counts as larger than infinity. Returns the
+    largest of all.
     """
-    top = bits[0] & magnitude
+    words, magnitude, _, peaks = bits
+    top = words[0] & magnitude
     for b in range(peaks.size):
         # Slices, since an index that starts at 0 is known not to be negative.
         block = slice(b * BLOCK, (b + 1) * BLOCK)
         part, squares = g[block], sum_squares[block]
         for j in range(squares.size):
             squares[j] += part[j] * part[j]
-        peaks[b] = largest(bits[block], magnitude)
+        peaks[b] = largest(words[block], magnitude)
         top = max(top, peaks[b])
     return top
 
 
 @jit
-def first_largest(bits: Any, magnitude: Any, peaks: Any) -> int:
+def first_largest(bits: Bits) -> int:
     """The lowest index of a largest |g_j|."""
+    words, magnitude, _, peaks = bits
     block = 0
     for b in range(1, peaks.size):
         if peaks[b] > peaks[block]:
             block = b
     j = block * BLOCK
-    while bits[j] & magnitude != peaks[block]:
+    while words[j] & magnitude != peaks[block]:
         j += 1
     return j
 
 
 @jit
-def hide(j: int, g: Any, bits: Any, magnitude: Any, peaks: Any) -> None:
+def hide(j: int, g: Any, bits: Bits) -> None:
     """g_j = 0: coordinate j has become active, and the others are searched without it."""
+    words, magnitude, _, peaks = bits
     g[j] = 0
     b = j // BLOCK
-    peaks[b] = largest(bits[b * BLOCK : (b + 1) * BLOCK], magnitude)
+    peaks[b] = largest(words[b * BLOCK : (b + 1) * BLOCK], magnitude)
 
 
 @jit
-def insert(active: Any, size: int, j: int, g: float, h: float) -> int:
+def insert(active: Active, size: int, j: int, g: float, h: float) -> int:
     """Makes coordinate j, where x = y = 0, active; returns its position."""
     index, gs, hs, xs, ys, qs = active
     k = size
@@ -92,7 +88,7 @@ def insert(active: Any, size: int, j: int, g: float, h: float) -> int:
 
 
 @jit
-def steepest(active: Any, size: int, eta: float) -> int:
+def steepest(active: Active, size: int, eta: float) -> int:
     """Line 6 on the active coordinates: q = g + h (y - x) / eta; where |q| is largest, or -1."""
     _, gs, hs, xs, ys, qs = active
     best, where = -1.0, -1
@@ -104,7 +100,7 @@ def steepest(active: Any, size: int, eta: float) -> int:
 
 
 @jit
-def advance(active: Any, size: int, where: int, radius: float, eta: float, bound: float) -> None:
+def advance(active: Active, size: int, where: int, radius: float, eta: float, bound: float) -> None:
     """Lines 7 to 9: y moves towards the vertex at position `where`."""
     _, _, hs, _, ys, qs = active
     vertex = -radius * np.sign(qs[where])
@@ -133,27 +129,29 @@ def keep(index: Any, size: int, x: Any) -> int:
 
 @jit
 def adaptive_step(
-    g: Any, bits: Any, limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int,
-    radius: float, eta: float, bound: float, inner_steps: int, offset: float,
+    g: Any, bits: Bits, sum_squares: Any, steps: Steps, t: int, point: Point, active: Active,
+    size: int,
 ) -> int:  # fmt: skip
     """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
-    index, gs, hs, xs, ys, _ = active
-    magnitude, refused = limits
+    x, radius = point
+    index, gs, hs, xs, ys, qs = active
+    words, magnitude, refused, _ = bits
+    eta, bound, offset = steps.sizes[t], steps.bounds[t], steps.offset
     finite = True
     for k in range(size):
         j = index[k]
         sum_squares[j] += g[j] * g[j]
         gs[k], hs[k] = g[j], offset + math.sqrt(sum_squares[j])
         xs[k] = ys[k] = x[j]
-        finite = finite and bits[j] & magnitude < refused and hs[k] < np.inf
+        finite = finite and words[j] & magnitude < refused and hs[k] < np.inf
         g[j] = 0  # hidden from the sweep, which is about the other coordinates
-    top = sweep(g, bits, magnitude, sum_squares, peaks)
+    top = sweep(g, bits, sum_squares)
     if not finite or top >= refused:
         return -1
-    other = first_largest(bits, magnitude, peaks)
-    for _ in range(inner_steps):
+    other = first_largest(bits)
+    for _ in range(steps.inner_steps):
         where = steepest(active, size, eta)
-        best = abs(active[5][where]) if where >= 0 else -1.0
+        best = abs(qs[where]) if where >= 0 else -1.0
         if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
             if g[other] == 0:
                 break  # grad Q = 0: no step moves y any more
@@ -162,8 +160,8 @@ def adaptive_step(
                 return -1
             where = insert(active, size, other, g[other], h)
             size += 1
-            hide(other, g, bits, magnitude, peaks)
-            other = first_largest(bits, magnitude, peaks)
+            hide(other, g, bits)
+            other = first_largest(bits)
         advance(active, size, where, radius, eta, bound)
     for k in range(size):
         g[index[k]] = gs[k]
@@ -173,15 +171,14 @@ def adaptive_step(
 
 @jit
 def frank_wolfe_step(
-    g: Any, bits: Any, limits: Any, peaks: Any, x: Any, active: Any, size: int,
-    radius: float, gamma: float,
-) -> int:  # fmt: skip
+    g: Any, bits: Bits, gamma: float, point: Point, active: Active, size: int
+) -> int:
     """Template 1; returns the size of the support, -1 if g is not finite."""
-    index = active[0]
-    magnitude, refused = limits
-    if sweep(g, bits, magnitude, g[:0], peaks) >= refused:
+    x, radius = point
+    index = active.index
+    if sweep(g, bits, g[:0]) >= bits.refused:
         return -1
-    j = first_largest(bits, magnitude, peaks)
+    j = first_largest(bits)
     if g[j] == 0:
         return size
     k = 0
@@ -200,25 +197,27 @@ def frank_wolfe_step(
 
 @jit
 def gather(
-    g: Any, bits: Any, magnitude: Any, sum_squares: Any, peaks: Any, x: Any, support: Any,
-    active: Any, eta: float, offset: float, level: float,
+    g: Any, bits: Bits, metric: tuple[Any, float], x: Any, support: Any, active: Active,
+    eta: float, level: float,
 ) -> tuple[int, float]:  # fmt: skip
     """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
 
-    Off the support these are the ones with eta |g_j| > level, so that h is not needed to tell.
-    Fills `active` with (index, |u|, 1 / h, u); returns their number (-1 if an h is infinite), and
-    the level as rounded.
+    `metric` is (sum_squares, offset). Off the support these are the coordinates with
+    eta |g_j| > level, so that h is not needed to tell. Fills `active` with (index, |u|, 1 / h, u);
+    returns their number (-1 if an h is infinite), and the level as rounded.
     """
     index, sizes, widths, us, _, _ = active
+    words, magnitude, _, peaks = bits
+    sum_squares, offset = metric
     cut = np.empty(1, g.dtype)
     cut[0] = level / eta
-    least = cut.view(bits.dtype)[0] & magnitude
+    least = cut.view(words.dtype)[0] & magnitude
     count = p = 0
     for b in range(peaks.size):
         first, last = b * BLOCK, min((b + 1) * BLOCK, g.size)
         if peaks[b] > least:
             for j in range(first, last):
-                if bits[j] & magnitude > least or x[j] != 0:
+                if words[j] & magnitude > least or x[j] != 0:
                     index[count] = j
                     count += 1
         while p < support.size and support[p] < last:
@@ -237,7 +236,7 @@ def gather(
 
 
 @jit
-def excess(active: Any, count: int, level: float) -> tuple[float, float, int]:
+def excess(active: Active, count: int, level: float) -> tuple[float, float, int]:
     """(sum of |u| - level / h, sum of 1 / h, number) over the coordinates where it is positive."""
     _, sizes, widths, _, _, _ = active
     total = width = 0.0
@@ -251,7 +250,7 @@ def excess(active: Any, count: int, level: float) -> tuple[float, float, int]:
 
 
 @jit
-def shrink(active: Any, count: int, level: float, radius: float) -> float:
+def shrink(active: Active, count: int, level: float, radius: float) -> float:
     """y = sign(u) max(|u| - l / h, 0) with ||y||_1 = radius, for the l >= level; returns l.
 
     The norm is convex in l, so Newton's method climbs from a level below l and never passes it;
@@ -277,24 +276,22 @@ def shrink(active: Any, count: int, level: float, radius: float) -> float:
 
 @jit
 def projected_step(
-    g: Any, bits: Any, limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int,
-    radius: float, eta: float, offset: float, level: float,
+    g: Any, bits: Bits, metric: tuple[Any, float], eta: float, level: float, point: Point,
+    active: Active, size: int,
 ) -> tuple[int, float]:  # fmt: skip
     """Algorithm 2, lines 3 and 4; returns the size of the support (-1: not finite) and the level.
 
     The level is sought from a little below the last one. If it turns out to be lower, the tangent
     there gives a bound below it; if all else fails, the search starts from 0 and sees all of g.
     """
+    x, radius = point
     index, _, _, us, ys, _ = active
-    magnitude, refused = limits
-    if sweep(g, bits, magnitude, sum_squares, peaks) >= refused:
+    if sweep(g, bits, metric[0]) >= bits.refused:
         return -1, level
     support = index[:size].copy()
     start = CAUTION * level
     for attempt in range(3):
-        count, start = gather(
-            g, bits, magnitude, sum_squares, peaks, x, support, active, eta, offset, start
-        )
+        count, start = gather(g, bits, metric, x, support, active, eta, start)
         if count < 0:
             return -1, level
         total, width, left = excess(active, count, start)
@@ -316,45 +313,41 @@ def projected_step(
 
 @jit
 def run(
-    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
-    limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
-    step: int, rates: Any, caps: Any, inner_steps: int, offset: float,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
+    point: Point, active: Active, size: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
+    """One iteration for each batch, with Frank-Wolfe or adaptive steps.
 
     Returns the iterations done, fewer than asked for if g or h became infinite or NaN, and the
     size of the support.
     """
-    for t in range(ends.size - 1):
-        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
-        if step == ADAPTIVE:
-            size = adaptive_step(
-                g, bits, limits, sum_squares, peaks, x, active, size,
-                radius, rates[t], caps[t], inner_steps, offset,
-            )  # fmt: skip
+    count = batches.ends.size - 1
+    for t in range(count):
+        estimate(terms, batches, t, point.x, into)
+        if steps.kind == ADAPTIVE:
+            size = adaptive_step(into.g, bits, sum_squares, steps, t, point, active, size)
         else:
-            size = frank_wolfe_step(g, bits, limits, peaks, x, active, size, radius, rates[t])
+            size = frank_wolfe_step(into.g, bits, steps.sizes[t], point, active, size)
         if size < 0:
             return t, size
-    return ends.size - 1, size
+    return count, size
 
 
 @jit
 def run_projected(
-    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any, bits: Any,
-    limits: Any, sum_squares: Any, peaks: Any, x: Any, active: Any, size: int, radius: float,
-    etas: Any, offset: float, level: float,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
+    point: Point, active: Active, size: int, level: float,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """`run` with projections; returns their number, too, and the level of the last one."""
-    projections = 0
-    for t in range(ends.size - 1):
-        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
-        if largest(bits, limits[0]) == 0:
+    count, projections = batches.ends.size - 1, 0
+    for t in range(count):
+        estimate(terms, batches, t, point.x, into)
+        if largest(bits.g, bits.magnitude) == 0:
             continue  # nothing to move for, and projecting x again would only round it
         size, level = projected_step(
-            g, bits, limits, sum_squares, peaks, x, active, size, radius, etas[t], offset, level
+            into.g, bits, (sum_squares, steps.offset), steps.sizes[t], level, point, active, size
         )
         if size < 0:
             return t, size, projections, level
         projections += 1
-    return ends.size - 1, size, projections, level
+    return count, size, projections, level

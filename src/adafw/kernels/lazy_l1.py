@@ -7,9 +7,10 @@ needed. The largest |g_j| comes from a list of candidates that holds every featu
 thinned when it gets long, and made anew, the one pass over n, when no coordinate reaches the
 threshold any more.
 
-`table` has a row for each feature, so that touching it costs one cache miss:
+`Ledger.table` has a row for each feature, so that touching it costs one cache miss:
 x_j, g_j, the accumulator, and 2 * (first iteration not in the accumulator) + (is a candidate).
-`stamps` is the same memory as unsigned integers, in which the last column is written.
+`stamps` is the same memory as unsigned integers, in which the last column is written; `alpha` the
+slopes of the rows; `room` the candidates that thinning leaves at most; `work` what was done.
 """
 
 import math
@@ -17,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.jit import jit
-from adafw.kernels.l1 import ADAPTIVE, NEGLIGIBLE, advance, insert, steepest
+from adafw.kernels.l1 import NEGLIGIBLE, advance, insert, steepest
 from adafw.kernels.losses import slope
+from adafw.kernels.parts import Active, Batches, Ledger, Listed, Point, Steps, Terms
 from adafw.kernels.rows import ONE
 
 X, G, SQUARES, STAMP = 0, 1, 2, 3
@@ -33,8 +36,9 @@ STALE, THINNED, REBUILT = 0, 1, 2
 
 
 @jit
-def reaching(table: Any, candidates: Any, count: int, threshold: float) -> int:
+def reaching(table: Any, listed: Listed, threshold: float) -> int:
     """How many candidates are not below the threshold (NaN is not)."""
+    candidates, count, _ = listed
     reached = 0
     for k in range(count):
         reached += not (abs(table[candidates[k], G]) < threshold)
@@ -42,24 +46,24 @@ def reaching(table: Any, candidates: Any, count: int, threshold: float) -> int:
 
 
 @jit
-def thin(
-    table: Any, stamps: Any, candidates: Any, count: int, threshold: float, size: int, room: int
-) -> Any:
+def thin(ledger: Ledger, listed: Listed, size: int) -> Listed:
     """Forgets candidates below the threshold, which is raised if too many would be left.
 
     That is more than `room` beside the `size` active coordinates, which may all be among the
     largest (at an optimum they are) and must not crowd out the others. Then at least half the
     room and at most all of it is left to these, more only if they are equal: those stay or go
-    together. Returns (count, threshold).
+    together.
     """
+    table, stamps, _, room, _ = ledger
+    candidates, count, threshold = listed
     least, most = size + room // 2, size + room
-    if reaching(table, candidates, count, threshold) > most:
+    if reaching(table, listed, threshold) > most:
         high = 0.0
         for k in range(count):
             high = max(high, abs(table[candidates[k], G]))
         for _ in range(60):  # bisection down to rounding error
             middle = (threshold + high) / 2
-            left = reaching(table, candidates, count, middle)
+            left = reaching(table, listed, middle)
             if left < least:
                 high = middle
             else:
@@ -74,7 +78,7 @@ def thin(
         else:
             candidates[kept] = j
             kept += 1
-    return kept, threshold
+    return Listed(candidates, kept, threshold)
 
 
 @jit
@@ -87,14 +91,13 @@ def longer(candidates: Any, count: int, size: int) -> Any:
 
 
 @jit
-def rebuild(
-    table: Any, stamps: Any, candidates: Any, count: int, active: Any, size: int, room: int
-) -> Any:
+def rebuild(ledger: Ledger, listed: Listed, index: Any, size: int) -> Listed:
     """The candidates from scratch: all with |g_j| at least half of the largest one not active.
 
-    Thinned at once if these are many. Returns (candidates, count, threshold).
+    Thinned at once if these are many. The active coordinates are index[:size].
     """
-    index = active[0]
+    table, stamps, _, _, _ = ledger
+    candidates, count, _ = listed
     for k in range(count):
         stamps[candidates[k], STAMP] &= ~LISTED
     top, p = 0.0, 0
@@ -112,10 +115,10 @@ def rebuild(
             candidates[count] = j
             stamps[j, STAMP] |= LISTED
             count += 1
-    count, threshold = thin(table, stamps, candidates, count, threshold, size, room)
-    if count <= capacity < candidates.size:
-        candidates = longer(candidates, count, capacity)
-    return candidates, count, threshold
+    kept = thin(ledger, Listed(candidates, count, threshold), size)
+    if kept.size <= capacity < candidates.size:
+        return Listed(longer(candidates, kept.size, capacity), kept.size, kept.threshold)
+    return kept
 
 
 @jit
@@ -133,13 +136,14 @@ def is_active(index: Any, size: int, j: int) -> bool:
 
 @jit
 def leaders(
-    table: Any, candidates: Any, count: int, active: Any, size: int, refused: float,
-    best: Any, found: Any,
-) -> bool:  # fmt: skip
+    table: Any, listed: Listed, index: Any, size: int, refused: float, leading: Any
+) -> bool:
     """The candidates of largest |g_j| that are not active, in order, lowest index first if equal.
 
-    Fills best (values) and found (features; -1 beyond the last); whether all are below `refused`.
+    Fills leading, which is (values, features; -1 beyond the last); whether all are below `refused`.
     """
+    candidates, count, _ = listed
+    best, found = leading
     for k in range(best.size):
         best[k], found[k] = -1.0, -1
     last = best.size - 1
@@ -150,7 +154,7 @@ def leaders(
         finite = finite and value < refused
         if value < best[last] or (value == best[last] and j > found[last]):
             continue
-        if is_active(active[0], size, j):
+        if is_active(index, size, j):
             continue
         p = last
         while p > 0 and (value > best[p - 1] or (value == best[p - 1] and j < found[p - 1])):
@@ -161,14 +165,14 @@ def leaders(
 
 
 @jit
-def touch(
-    rows: Any, i: Any, change: float, t: int, table: Any, stamps: Any, candidates: Any, count: int,
-    threshold: float, work: Any,
-) -> int:  # fmt: skip
+def touch(rows: Any, i: Any, change: float, t: int, ledger: Ledger, listed: Listed) -> int:
     """g += change * a_i; accumulators are brought up to date first, risen features listed.
 
     NaN is listed too, as it is not below the threshold. There must be room for all of the row.
+    Returns the number of candidates.
     """
+    table, stamps, _, _, work = ledger
+    candidates, count, threshold = listed
     values, columns, starts = rows
     now = np.uint64(2 * t)
     stale = 0
@@ -193,25 +197,27 @@ def touch(
 
 
 @jit
-def metric(table: Any, stamps: Any, j: int, t: int, offset: float) -> float:
+def metric(ledger: Ledger, j: int, t: int, offset: float) -> float:
     """h_j of iteration t, whose own g_j^2 counts; the accumulator itself stays as it is."""
+    table, stamps = ledger.table, ledger.stamps
     g, since = table[j, G], stamps[j, STAMP] >> ONE
     return offset + math.sqrt(table[j, SQUARES] + np.float64(np.uint64(t + 1) - since) * (g * g))
 
 
 @jit
 def refresh(
-    terms: Any, batch: Any, first: int, last: int, t: int, alpha: Any, table: Any, stamps: Any,
-    candidates: Any, count: int, threshold: float, size: int, room: int, work: Any,
-) -> Any:  # fmt: skip
-    """CSFW's estimate from the rows batch[first:last]; returns (candidates, count, threshold)."""
+    terms: Terms, batches: Batches, k: int, ledger: Ledger, listed: Listed, size: int
+) -> Listed:
+    """CSFW's estimate from the k-th batch; returns the candidates."""
     rows, y, weights, loss, intercept = terms
     values, columns, starts = rows
-    for k in range(first, last):
-        i = batch[k]
+    table, _, alpha, _, work = ledger
+    t, batch, ends = batches
+    for p in range(ends[k], ends[k + 1]):
+        i = batch[p]
         z = 0.0
-        for p in range(starts[i], starts[i + ONE]):
-            z += values[p] * table[columns[p], X]
+        for q in range(starts[i], starts[i + ONE]):
+            z += values[q] * table[columns[q], X]
         fresh = slope(loss, z + intercept, y[i])
         before = alpha[i]
         alpha[i] = (fresh * weights[i] if weights.size else fresh) / alpha.size
@@ -219,47 +225,50 @@ def refresh(
         if change == 0:
             continue
         length = np.int64(starts[i + ONE] - starts[i])
-        if count + length > candidates.size:
+        if listed.size + length > listed.features.size:
             work[THINNED] += 1
-            count, threshold = thin(table, stamps, candidates, count, threshold, size, room)
-            if 2 * (count + length) > candidates.size:  # ties keep many: make room, not haste
-                candidates = longer(candidates, count, 4 * (count + length))
-        count = touch(rows, i, change, t, table, stamps, candidates, count, threshold, work)
-    return candidates, count, threshold
+            listed = thin(ledger, listed, size)
+            needed = listed.size + length
+            if 2 * needed > listed.features.size:  # ties keep many: make room, not haste
+                wider = longer(listed.features, listed.size, 4 * needed)
+                listed = Listed(wider, listed.size, listed.threshold)
+        count = touch(rows, i, change, t + k, ledger, listed)
+        listed = Listed(listed.features, count, listed.threshold)
+    return listed
 
 
 @jit
-def activate(
-    table: Any, stamps: Any, active: Any, size: int, step: int, t: int, offset: float
-) -> bool:
+def activate(ledger: Ledger, active: Active, size: int, steps: Steps, t: int) -> bool:
     """The values of the support of x, where an iteration starts from; whether h is finite."""
+    table = ledger.table
     index, gs, hs, xs, ys, _ = active
     finite = True
     for k in range(size):
         j = index[k]
         gs[k], xs[k], ys[k] = table[j, G], table[j, X], table[j, X]
-        hs[k] = metric(table, stamps, j, t, offset) if step == ADAPTIVE else 0.0
+        hs[k] = metric(ledger, j, t, steps.offset) if steps.kind == ADAPTIVE else 0.0
         finite = finite and hs[k] < np.inf
     return finite
 
 
 @jit
-def move(active: Any, size: int, where: int, radius: float, gamma: float) -> None:
+def move(active: Active, size: int, where: int, radius: float, gamma: float) -> None:
     """Line 4 of Template 1: y moves by gamma towards the vertex at position `where`."""
-    ys, qs = active[4], active[5]
+    ys, qs = active.y, active.q
     vertex = -radius * np.sign(qs[where])
     for k in range(size):
         ys[k] += gamma * ((vertex if k == where else 0.0) - ys[k])
 
 
 @jit
-def settle(active: Any, size: int, table: Any, x: Any, smallest: float) -> int:
+def settle(active: Active, size: int, table: Any, point: Point) -> int:
     """x = y on the active coordinates; those that are negligible become 0 and inactive."""
+    x, radius = point
     index, _, _, _, ys, _ = active
     kept = 0
     for k in range(size):
         j = index[k]
-        y = ys[k] if abs(ys[k]) >= smallest else 0.0
+        y = ys[k] if abs(ys[k]) >= NEGLIGIBLE * radius else 0.0
         table[j, X] = x[j] = y
         if y != 0:
             index[kept] = j
@@ -268,53 +277,76 @@ def settle(active: Any, size: int, table: Any, x: Any, smallest: float) -> int:
 
 
 @jit
-def run(
-    terms: Any, batches: Any, ends: Any, t: int, alpha: Any, table: Any, stamps: Any, x: Any,
-    active: Any, size: int, candidates: Any, count: int, threshold: float, room: int,
-    radius: float, step: int, rates: Any, caps: Any, inner_steps: int, offset: float, work: Any,
-) -> Any:  # fmt: skip
-    """Iterations t, t + 1, .. with the batches that end at ends[1:]; x follows the table.
+def inner_loop(
+    ledger: Ledger, listed: Listed, steps: Steps, k: int, t: int, radius: float, active: Active,
+    size: int,
+) -> tuple[Any, int, bool]:  # fmt: skip
+    """Lines 5 to 10 of Template 3, or line 4 of Template 1, on y; t is the k-th iteration's.
 
-    Returns (iterations done, size of the support, candidates, their number, threshold); fewer
-    iterations than asked for if g or h became infinite or NaN.
+    Returns (candidates, number of active coordinates, whether all is finite).
     """
-    index, qs = active[0], active[5]
-    refused = LARGE if step == ADAPTIVE else np.inf
+    table, index, qs = ledger.table, active.index, active.q
+    kind, sizes, bounds, inner_steps, offset = steps
+    refused = LARGE if kind == ADAPTIVE else np.inf
+    eta = sizes[k] if kind == ADAPTIVE else np.inf
     best, found = np.empty(inner_steps), np.empty(inner_steps, np.int64)
-    for i in range(ends.size - 1):
-        candidates, count, threshold = refresh(
-            terms, batches, ends[i], ends[i + 1], t + i, alpha, table, stamps,
-            candidates, count, threshold, size, room, work,
-        )  # fmt: skip
-        finite = activate(table, stamps, active, size, step, t + i, offset)
-        if not leaders(table, candidates, count, active, size, refused, best, found):
-            finite = False
-        eta = rates[i] if step == ADAPTIVE else np.inf
-        nth = 0
-        for _ in range(inner_steps):
-            where = steepest(active, size, eta)
-            top = abs(qs[where]) if where >= 0 else -1.0
-            if max(top, best[nth]) < threshold and threshold > ALL:
-                work[REBUILT] += 1
-                candidates, count, threshold = rebuild(
-                    table, stamps, candidates, count, active, size, room
-                )
-                if not leaders(table, candidates, count, active, size, refused, best, found):
-                    finite = False
-                nth = 0
-            other = found[nth]
-            if best[nth] > top or (other >= 0 and best[nth] == top and other < index[where]):
-                h = metric(table, stamps, other, t + i, offset) if step == ADAPTIVE else 0.0
-                finite = finite and h < np.inf
-                where = insert(active, size, other, table[other, G], h)
-                size, nth = size + 1, nth + 1
-            if not finite or where < 0 or qs[where] == 0:
-                break  # grad Q = 0: no step moves y any more
-            if step == ADAPTIVE:
-                advance(active, size, where, radius, eta, caps[i])
-            else:
-                move(active, size, where, radius, rates[i])
+    finite = activate(ledger, active, size, steps, t)
+    finite &= leaders(table, listed, index, size, refused, (best, found))
+    nth = 0
+    for _ in range(inner_steps):
+        where = steepest(active, size, eta)
+        top = abs(qs[where]) if where >= 0 else -1.0
+        if max(top, best[nth]) < listed.threshold and listed.threshold > ALL:
+            ledger.work[REBUILT] += 1
+            listed = rebuild(ledger, listed, index, size)
+            finite &= leaders(table, listed, index, size, refused, (best, found))
+            nth = 0
+        other = found[nth]
+        if best[nth] > top or (other >= 0 and best[nth] == top and other < index[where]):
+            h = metric(ledger, other, t, offset) if kind == ADAPTIVE else 0.0
+            finite &= h < np.inf
+            where = insert(active, size, other, table[other, G], h)
+            size, nth = size + 1, nth + 1
+        if not finite or where < 0 or qs[where] == 0:
+            break  # grad Q = 0: no step moves y any more
+        if kind == ADAPTIVE:
+            advance(active, size, where, radius, eta, bounds[k])
+        else:
+            move(active, size, where, radius, sizes[k])
+    return listed, size, finite
+
+
+@jit
+def run(
+    terms: Terms, batches: Batches, ledger: Ledger, listed: Listed, steps: Steps, point: Point,
+    active: Active, size: int,
+) -> tuple[int, int, Any]:  # fmt: skip
+    """One iteration for each batch; x follows the table.
+
+    Returns (iterations done, size of the support, candidates); fewer iterations than asked for if
+    g or h became infinite or NaN.
+    """
+    count = batches.ends.size - 1
+    for k in range(count):
+        listed = refresh(terms, batches, k, ledger, listed, size)
+        listed, size, finite = inner_loop(
+            ledger, listed, steps, k, batches.t + k, point.radius, active, size
+        )
         if not finite:
-            return i, size, candidates, count, threshold
-        size = settle(active, size, table, x, NEGLIGIBLE * radius)
-    return ends.size - 1, size, candidates, count, threshold
+            return k, size, listed
+        size = settle(active, size, ledger.table, point)
+    return count, size, listed
+
+
+@jit
+def publish(ledger: Ledger, t: int, g: Any, sum_squares: Any) -> None:
+    """g and the accumulators as they are before iteration t; the table stays as it is.
+
+    Where there are no accumulators, `sum_squares` is empty.
+    """
+    table, stamps = ledger.table, ledger.stamps
+    for j in range(g.size):
+        g[j] = table[j, G]
+    for j in range(sum_squares.size):
+        behind = np.uint64(t) - (stamps[j, STAMP] >> ONE)
+        sum_squares[j] = table[j, SQUARES] + np.float64(behind) * (table[j, G] * table[j, G])

@@ -1,13 +1,17 @@
 """LIBSVM text to CSR arrays, byte by byte: `label [qid:q] id:value id:value ... # comment`."""
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-# What `parse` ended with.
-FINE, WANT_ID, WANT_COLON, WANT_HIGHER_ID, WANT_LOWEST_ID, WANT_QUERY, WIDE = range(7)
+from adafw.kernels.jit import jit
+
+# What `parse` ended with; FULL: the text has more rows or entries than were counted.
+FINE, WANT_ID, WANT_COLON, WANT_HIGHER_ID, WANT_LOWEST_ID, WANT_QUERY, WIDE, FULL = range(8)
+
+Text = NDArray[np.uint8]
 
 _NEWLINE, _HASH, _PLUS, _MINUS, _DOT, _COLON = 10, 35, 43, 45, 46, 58
 _WIDEST = 10**17  # an integer below this takes another digit within 64 bits
@@ -33,8 +37,8 @@ _HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
 _LOW = np.array([five & (1 << 64) - 1 for five in _FIVES], dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
-def count(text: Any, start: int, stop: int) -> tuple[int, int]:
+@jit
+def count(text: Text, start: int, stop: int) -> tuple[int, int]:
     """Newlines and colons in text[start:stop]: bounds on rows - 1 and on stored entries."""
     lines = colons = 0
     for i in range(start, stop):
@@ -43,71 +47,108 @@ def count(text: Any, start: int, stop: int) -> tuple[int, int]:
     return lines, colons
 
 
-@njit(cache=True, nogil=True)
-def parse(
-    text: Any, start: int, stop: int, lowest: int, row: int, slot: int,
-    y: Any, query: Any, indptr: Any, indices: Any, data: Any, slow: Any,
-) -> tuple[int, int, int, int, int, int, int]:  # fmt: skip
-    """Whole lines text[start:stop] into rows from `row` on and entries from `slot` on.
+class Stretch(NamedTuple):
+    """Whole lines text[start:stop], and the rows and entries that are theirs to fill."""
 
-    Returns the next row and slot, the least and largest id seen, how many pairs (slot, position)
-    of numbers were left in `slow` for Python's float() (slot -1 - row: a label), how it ended,
-    and where in the text. `query` is left alone if it has no entries. Rows stand in the file's
-    order, ids must ascend from `lowest` on.
+    start: int
+    stop: int
+    row: int
+    slot: int
+    row_end: int
+    slot_end: int
+
+
+class Filled(NamedTuple):
+    """The arrays that `parse` fills; `query` is left alone if it has no entries.
+
+    `slow` takes pairs (slot, position) of numbers left for Python's float(); slot -1 - row means
+    a label.
     """
+
+    y: NDArray[np.float64]
+    query: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32] | NDArray[np.int64]
+    data: NDArray[np.float32] | NDArray[np.float64]
+    slow: NDArray[np.int64]
+
+
+class Ended(NamedTuple):
+    """Where `parse` stopped: next row and slot, ids seen, pairs in `slow`, why, and the byte."""
+
+    row: int
+    slot: int
+    least: int
+    largest: int
+    left: int
+    code: int
+    at: int
+
+
+@jit
+def parse(text: Text, stretch: Stretch, lowest: int, to: Filled) -> Ended:
+    """The lines of a stretch into its rows and entries; ids must ascend from `lowest` on.
+
+    Nothing is written outside the stretch's own rows and entries, whatever the text holds.
+    """
+    i, stop, row, slot = stretch.start, stretch.stop, stretch.row, stretch.slot
     least, largest, left = _WIDEST, -1, 0
-    limit = 2**31 - 1 if indices.itemsize == 4 else _WIDEST
-    i = start
+    # Counted from 0, id 2^31 - 1 makes 2^31 columns, a number that 32 bits do not hold.
+    limit = 2**31 - 2 if to.indices.itemsize == 4 else _WIDEST - 1
     while i < stop:
         i = _skip_blanks(text, i, stop)
         if i == stop or text[i] == _NEWLINE or text[i] == _HASH:
             i = _skip_line(text, i, stop)
             continue
         value, exact, after = number(text, i, stop)
+        if row >= stretch.row_end or left >= len(to.slow):
+            return Ended(row, slot, least, largest, left, FULL, i)
         if not exact:
-            slow[left, 0], slow[left, 1] = -1 - row, i
+            to.slow[left, 0], to.slow[left, 1] = -1 - row, i
             left += 1
-        y[row] = value
+        to.y[row] = value
         i = _skip_blanks(text, after, stop)
         if i + 3 < stop and text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100:  # qid
             q, after = _integer(text, i + 4, stop)
             whole = after > i + 4 and q < _WIDEST and _ends(text, after, stop)
             if text[i + 3] != _COLON or not whole:
-                return row, slot, least, largest, left, WANT_QUERY, i
-            if query.size:
-                query[row] = q
+                return Ended(row, slot, least, largest, left, WANT_QUERY, i)
+            if to.query.size:
+                to.query[row] = q
             i = _skip_blanks(text, after, stop)
         last = lowest - 1
         while i < stop and text[i] != _NEWLINE and text[i] != _HASH:
             j, after = _integer(text, i, stop)
             if after == i:
-                return row, slot, least, largest, left, WANT_ID, i
+                return Ended(row, slot, least, largest, left, WANT_ID, i)
             if after == stop or text[after] != _COLON:
-                return row, slot, least, largest, left, WANT_COLON, after
+                return Ended(row, slot, least, largest, left, WANT_COLON, after)
             if j <= last:
-                ended = WANT_LOWEST_ID if j < lowest else WANT_HIGHER_ID
-                return row, slot, least, largest, left, ended, i
+                code = WANT_LOWEST_ID if j < lowest else WANT_HIGHER_ID
+                return Ended(row, slot, least, largest, left, code, i)
             if j > limit:
-                return row, slot, least, largest, left, WIDE, i
+                return Ended(row, slot, least, largest, left, WIDE, i)
+            if slot >= stretch.slot_end or left >= len(to.slow):
+                return Ended(row, slot, least, largest, left, FULL, i)
             last = j
             least = min(least, j)
             value, exact, next_i = number(text, after + 1, stop)
             if not exact:
-                slow[left, 0], slow[left, 1] = slot, after + 1
+                to.slow[left, 0], to.slow[left, 1] = slot, after + 1
                 left += 1
-            indices[slot] = j
-            data[slot] = value
+            to.indices[slot] = j
+            to.data[slot] = value
             slot += 1
             i = _skip_blanks(text, next_i, stop)
         largest = max(largest, last)
         row += 1
-        indptr[row] = slot
+        to.indptr[row] = slot
         i = _skip_line(text, i, stop)
-    return row, slot, least, largest, left, FINE, i
+    return Ended(row, slot, least, largest, left, FINE, i)
 
 
-@njit(cache=True, nogil=True)
-def number(text: Any, i: int, stop: int) -> tuple[float, bool, int]:
+@jit
+def number(text: Text, i: int, stop: int) -> tuple[float, bool, int]:
     """The double nearest to the decimal number at text[i:stop], whether it is sure, and its end.
 
     Up to 15 digits and exponents up to 22 by one exact operation (Clinger 1990), up to 19 digits
@@ -157,8 +198,8 @@ def number(text: Any, i: int, stop: int) -> tuple[float, bool, int]:
     return -value if negative else value, sure, i
 
 
-@njit(cache=True, nogil=True)
-def _nearest(w: Any, q: int) -> tuple[float, bool]:
+@jit
+def _nearest(w: np.uint64, q: int) -> tuple[float, bool]:
     """The double nearest to w 10^q, and whether that is sure; w > 0 (Lemire 2021, Algorithm 1).
 
     With |q| <= 65 and w < 2^64 the result is a normal number.
@@ -189,8 +230,8 @@ def _nearest(w: Any, q: int) -> tuple[float, bool]:
     return math.ldexp(np.float64(mantissa), power - 52), True
 
 
-@njit(cache=True, nogil=True)
-def _product(a: Any, b: Any) -> tuple[Any, Any]:
+@jit
+def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The high and the low word of a b."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     a1, a0, b1, b0 = a >> half, a & mask, b >> half, b & mask
@@ -199,9 +240,9 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
     return a1 * b1 + (middle >> half) + (cross >> half), a * b
 
 
-@njit(cache=True, nogil=True)
-def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
-    """Digits as an integer, which stops growing above 1e17, and where they end."""
+@jit
+def _integer(text: Text, i: int, stop: int) -> tuple[int, int]:
+    """Digits as an integer, which stops growing at 1e17 or above, and where they end."""
     n = 0
     while i < stop and 48 <= text[i] <= 57:
         if n < _WIDEST:
@@ -210,32 +251,32 @@ def _integer(text: Any, i: int, stop: int) -> tuple[int, int]:
     return n, i
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _is_blank(byte: int) -> bool:
     return byte == 32 or (9 <= byte <= 13 and byte != _NEWLINE)
 
 
-@njit(cache=True, nogil=True)
-def _ends(text: Any, i: int, stop: int) -> bool:
+@jit
+def _ends(text: Text, i: int, stop: int) -> bool:
     return i >= stop or _is_blank(text[i]) or text[i] == _NEWLINE or text[i] == _HASH
 
 
-@njit(cache=True, nogil=True)
-def _skip_blanks(text: Any, i: int, stop: int) -> int:
+@jit
+def _skip_blanks(text: Text, i: int, stop: int) -> int:
     while i < stop and _is_blank(text[i]):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _skip_token(text: Any, i: int, stop: int) -> int:
+@jit
+def _skip_token(text: Text, i: int, stop: int) -> int:
     while not _ends(text, i, stop):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _skip_line(text: Any, i: int, stop: int) -> int:
+@jit
+def _skip_line(text: Text, i: int, stop: int) -> int:
     """Just after the end of the line."""
     while i < stop and text[i] != _NEWLINE:
         i += 1

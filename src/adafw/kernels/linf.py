@@ -5,17 +5,19 @@ from typing import Any
 
 import numpy as np
 
+from adafw.kernels.codes import ADAPTIVE, FRANK_WOLFE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
-from adafw.kernels.l1 import ADAPTIVE, FRANK_WOLFE
+from adafw.kernels.parts import Batches, Estimate, Point, Steps, Terms
 
 #: Entries summed side by side; the compiler may not reorder a single sum.
 LANES = 64
 
 
 @jit
-def model(g: Any, h: Any, x: Any, y: Any, d: Any, eta: float, radius: float) -> tuple[float, float]:
+def model(g: Any, h: Any, point: Point, y: Any, d: Any, eta: float) -> tuple[float, float]:
     """Lines 6 and 7: d = lmo(q) - y for q = g + h (y - x) / eta; returns -<q, d> and <d, h d>."""
+    x, radius = point
     slopes, curvatures = np.zeros(LANES), np.zeros(LANES)
     for first in range(0, g.size, LANES):
         part = slice(first, first + LANES)
@@ -29,17 +31,16 @@ def model(g: Any, h: Any, x: Any, y: Any, d: Any, eta: float, radius: float) -> 
 
 
 @jit
-def adaptive_step(
-    g: Any, h: Any, x: Any, y: Any, d: Any, radius: float, eta: float, cap: float, inner_steps: int
-) -> None:
-    """Lines 4 to 11 of Template 3, x in place."""
+def adaptive_step(g: Any, h: Any, steps: Steps, t: int, point: Point, y: Any, d: Any) -> None:
+    """Lines 4 to 11 of Template 3, x in place; y and d are room for as many entries."""
+    x, eta, bound = point.x, steps.sizes[t], steps.bounds[t]
     for j in range(x.size):
         y[j] = x[j]
-    for _ in range(inner_steps):
-        slope, curvature = model(g, h, x, y, d, eta, radius)
+    for _ in range(steps.inner_steps):
+        slope, curvature = model(g, h, point, y, d, eta)
         if not (slope > 0 and curvature > 0):
             break  # the next inner step would see the same y
-        gamma = min(eta * (slope / curvature), cap)
+        gamma = min(eta * (slope / curvature), bound)
         for j in range(y.size):
             y[j] += gamma * d[j]
     for j in range(x.size):
@@ -58,23 +59,23 @@ def look(g: Any) -> tuple[bool, bool]:
 
 @jit
 def run(
-    kind: int, terms: Any, batches: Any, ends: Any, memory: Any, base: Any, g: Any,
-    sum_squares: Any, x: Any, radius: float, step: int, rates: Any, caps: Any, inner_steps: int,
-    offset: float,
-) -> tuple[int, int]:  # fmt: skip
-    """Iterations with the batches that end at ends[1:]; rates are eta_t, or gamma_t if plain.
+    terms: Terms, batches: Batches, into: Estimate, sum_squares: Any, steps: Steps, point: Point
+) -> tuple[int, int]:
+    """One iteration for each batch.
 
     Returns the iterations done (fewer than asked for if g or h became infinite or NaN) and the
     projections made.
     """
+    g, (x, radius) = into.g, point
+    kind, sizes, _, _, offset = steps
     h, y, d = np.empty(g.size), np.empty(g.size), np.empty(g.size)
-    projections = 0
-    for t in range(ends.size - 1):
-        estimate(kind, terms, batches, ends[t], ends[t + 1], x, memory, base, g)
+    count, projections = batches.ends.size - 1, 0
+    for t in range(count):
+        estimate(terms, batches, t, x, into)
         finite, moves = look(g)
         if not finite:
             return t, projections
-        if step != FRANK_WOLFE:
+        if kind != FRANK_WOLFE:
             infinite = False
             for j in range(g.size):
                 sum_squares[j] += g[j] * g[j]
@@ -82,14 +83,14 @@ def run(
                 infinite |= h[j] == np.inf
             if infinite:
                 return t, projections
-        if step == ADAPTIVE:
-            adaptive_step(g, h, x, y, d, radius, rates[t], caps[t], inner_steps)
+        if kind == ADAPTIVE:
+            adaptive_step(g, h, steps, t, point, y, d)
         elif moves:
-            if step == FRANK_WOLFE:
+            if kind == FRANK_WOLFE:
                 for j in range(x.size):
-                    x[j] += rates[t] * (-radius * np.sign(g[j]) - x[j])
+                    x[j] += sizes[t] * (-radius * np.sign(g[j]) - x[j])
             else:
                 projections += 1
                 for j in range(x.size):
-                    x[j] = min(radius, max(-radius, x[j] - rates[t] * g[j] / h[j]))
-    return ends.size - 1, projections
+                    x[j] = min(radius, max(-radius, x[j] - sizes[t] * g[j] / h[j]))
+    return count, projections

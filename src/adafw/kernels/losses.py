@@ -2,9 +2,8 @@
 
 import math
 
+from adafw.kernels.codes import LOGISTIC, SQUARED
 from adafw.kernels.jit import jit
-
-SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
 
 
 @jit

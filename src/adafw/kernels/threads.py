@@ -6,8 +6,12 @@ from collections.abc import Callable
 
 
 def cores() -> int:
-    """How many threads to use: OMP_NUM_THREADS if set, else the cores this process may run on."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
+    """How many threads to use: OMP_NUM_THREADS if set, else the cores this process may run on.
+
+    Of a list, one number for each level of nesting, the first counts. This is the one place that
+    decides it.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
     try:

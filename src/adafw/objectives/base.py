@@ -1,6 +1,8 @@
 """What an objective must know: f(x) = (1/m) sum_i f_i(x)."""
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ class FiniteSum(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     #: Whether f is a SeparableSum, which CSFW asks for.
     separable: bool = False
+    #: Whether f knows its second derivatives, which Newton steps ask for.
+    has_hessian: bool = False
 
     @abstractmethod
     def value(self, x: Array) -> float:
@@ -48,6 +52,22 @@ class FiniteSum(ABC):
             value=lambda gamma: self.value(x + gamma * d),
             slope=lambda gamma: float(dot(self.gradient(x + gamma * d), d)),
         )
+
+    def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
+        """H(x), a symmetric matrix with one row and column an entry of x.
+
+        Each d of `tried`, a step that went too far, raises H to the curvature met on its way.
+        """
+        raise TypeError(f"{self!r} does not know its second derivatives.")
+
+    def hessian_product(self, x: Array) -> Callable[[Array], Array]:
+        """The function d -> H(x) d, from products alone: H itself is never formed."""
+        raise TypeError(f"{self!r} does not know its second derivatives.")
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that f is nowhere below, whatever x is; -inf if none is known."""
+        return -math.inf
 
     @property
     def smoothness(self) -> float:

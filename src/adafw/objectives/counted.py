@@ -1,5 +1,6 @@
 """An objective that counts how often it is asked."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ class Counted(SeparableSum):
     """Passes everything on to `objective` and counts what was really evaluated.
 
     `values` counts calls of f, `gradients` the terms f_i whose gradient was computed: m for a
-    full one, the batch's length otherwise, a slope counting as a gradient. These are facts about
-    a run; a trace's `gradient_evaluations` are those of the textbook algorithm.
+    full one, the batch's length otherwise, a slope counting as a gradient; `hessians` counts
+    second derivatives, formed or multiplied with. These are facts about a run; a trace's
+    `gradient_evaluations` are those of the textbook algorithm.
     """
 
     def __init__(self, objective: FiniteSum) -> None:
@@ -23,10 +25,12 @@ class Counted(SeparableSum):
         self.n_terms = objective.n_terms
         self.convex = objective.convex
         self.separable = objective.separable
+        self.has_hessian = objective.has_hessian
         self.shape = objective.shape
         self.dtype = objective.dtype
         self.values = 0
         self.gradients = 0
+        self.hessians = 0
 
     def value(self, x: Array) -> float:
         self.values += 1
@@ -59,6 +63,23 @@ class Counted(SeparableSum):
             return line.slope(gamma)
 
         return Line(value, slope, line.curvature)
+
+    def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
+        self.hessians += 1
+        return self.objective.hessian(x, tried)
+
+    def hessian_product(self, x: Array) -> Callable[[Array], Array]:
+        product = self.objective.hessian_product(x)
+
+        def counted(d: Array) -> Array:
+            self.hessians += 1
+            return product(d)
+
+        return counted
+
+    @property
+    def lower_bound(self) -> float:
+        return self.objective.lower_bound
 
     @property
     def smoothness(self) -> float:

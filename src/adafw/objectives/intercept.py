@@ -1,7 +1,7 @@
 """A linear model with an intercept that no set bounds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
-from adafw.rows import gram
 from adafw.typing import Array, Batch, Plain
 
 
@@ -29,7 +28,14 @@ class WithIntercept(SeparableSum):
         it does not for labels of one kind, or for counts that are all 0.
     """
 
+    has_hessian = True
+
     def __init__(self, model: LinearModel) -> None:
+        if not model.loss.has_second:
+            raise TypeError(
+                "an intercept needs a loss that knows its second derivative, which "
+                f"{type(model.loss).__name__} does not; define `second`, or fit without one."
+            )
         self.model = model
         self.rows = model.rows
         self.n_terms, self.shape, self.dtype = model.n_terms, model.shape, model.dtype
@@ -88,11 +94,29 @@ class WithIntercept(SeparableSum):
         ends = [z + self.rows.dot(d) for d in tried]
         moves = [end + self._shift(end) - (z + b) for end in ends]
         bends = self.model.bends(z + b, moves) / self.n_terms
-        full, total = gram(self.rows, bends), float(bends.sum(dtype=np.float64))
+        full, total = self.rows.gram(bends), float(bends.sum(dtype=np.float64))
         if not total > 0:
             return full
         mixed = self.rows.combine(bends)
         return full - np.outer(mixed, mixed / total)
+
+    def hessian_product(self, x: Array) -> Callable[[Array], Array]:
+        """d -> A^T (h * (A d - <h, A d> / sum h)), h = phi'' / m at b(x), which follows d."""
+        z, b = self._predictions(x)
+        bends = self.model.seconds_at(z + b) / self.n_terms
+        total = float(bends.sum(dtype=np.float64))
+
+        def product(d: Array) -> Array:
+            move = self.rows.dot(d)
+            follow = float(bends @ move) / total if total > 0 else 0.0
+            return self.rows.combine(bends * (move - follow))
+
+        return product
+
+    @property
+    def lower_bound(self) -> float:
+        """That of the model: no intercept makes a loss smaller than it can be."""
+        return self.model.lower_bound
 
     @property
     def smoothness(self) -> float:

@@ -8,11 +8,10 @@ import numpy as np
 
 from adafw.arrays import all_finite, floating
 from adafw.rows.base import Rows
-from adafw.rows.centred import CentredRows, centred
+from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.entries import EntryRows
-from adafw.rows.gram import column_variances, gram
 from adafw.rows.matrices import MatrixRows
 
 __all__ = [
@@ -23,18 +22,14 @@ __all__ = [
     "MatrixRows",
     "Rows",
     "as_rows",
-    "centred",
-    "column_variances",
-    "gram",
-    "in_double",
 ]
 
 
-def as_rows(A: Any) -> Rows:
+def as_rows(A: Any, finite: bool = False) -> Rows:
     """A as rows of float32 or float64: what fits is kept, anything else is converted once.
 
     The caller's matrix is never changed: a CSR matrix with repeated or unsorted columns is
-    copied first.
+    copied first. `finite` says that A has been looked through for NaN and infinity already.
     """
     if isinstance(A, Rows):
         return A
@@ -45,7 +40,8 @@ def as_rows(A: Any) -> Rows:
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
         _check_shape(matrix.shape)
-        _check_finite(matrix.data)
+        if not finite:
+            _check_finite(matrix.data)
         if not matrix.has_canonical_format:
             matrix = matrix.copy() if matrix is A else matrix
             matrix.sum_duplicates()
@@ -54,17 +50,9 @@ def as_rows(A: Any) -> Rows:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     _check_shape(array.shape)
-    _check_finite(array)
+    if not finite:
+        _check_finite(array)
     return DenseRows(array)
-
-
-def in_double(rows: Rows) -> Rows:
-    """The same rows, nothing copied, whose points and products are float64."""
-    if rows.dtype == np.float64:
-        return rows
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.array, np.float64)
-    return CSRRows(rows.matrix, np.float64) if isinstance(rows, CSRRows) else rows
 
 
 def _is_sparse(A: Any) -> bool:

@@ -1,6 +1,7 @@
 """The rows a_1 .. a_m of a data matrix, whatever it is stored as."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,16 @@ Vector = NDArray[np.floating[Any]]
 
 
 class Rows(ABC):
-    """The matrix A, asked for products with a batch of its rows."""
+    """The matrix A, asked for products with a batch of its rows.
+
+    Where x has several dimensions, the columns of A are the entries of x, row by row.
+    """
 
     #: (m, *shape of x).
     shape: tuple[int, ...]
+    #: What `describe` returns, if that is settled: see `described`.
+    description: Plain = None
+    #: Of points and products.
     dtype: np.dtype[Any]
 
     @abstractmethod
@@ -26,9 +33,22 @@ class Rows(ABC):
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         """sum of weights_i a_i over the batch; None means all rows."""
 
+    def dot_columns(self, p: Vector) -> Vector:
+        """A^T p: what `combine` gives, to rounding; faster if it is asked for often.
+
+        Rows that gain by it keep a copy of A, column by column, from the first call on.
+        """
+        return self.combine(p)
+
+    @property
     @abstractmethod
-    def squared_norms(self) -> Vector:
-        """||a_i||_2^2 of every row."""
+    def stored(self) -> int:
+        """Entries that exist in memory: what a pass over the rows costs."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """max |a_ij|."""
 
     @abstractmethod
     def norms(self, p: float, axis: int = 1) -> Vector:
@@ -39,12 +59,55 @@ class Rows(ABC):
         """||W^(1/2) A||_2, with W = diag(weights), and whether it is exact; else it is a bound."""
 
     @abstractmethod
+    def gram(self, weights: Vector) -> Vector:
+        """A^T W A = sum_i w_i a_i a_i^T, a dense matrix, one row and column a column of A."""
+
+    @abstractmethod
+    def variances(self, weights: Vector) -> Vector:
+        """sum_i w_i (a_ij - c_j)^2 / sum_i w_i for every column, c_j its mean; in float64."""
+
+    @abstractmethod
+    def take(self, indices: NDArray[np.integer[Any]]) -> "Rows":
+        """The rows of these numbers, in their order."""
+
+    @abstractmethod
+    def doubled(self) -> "Rows":
+        """The same rows, nothing copied, whose points and products are float64."""
+
+    def columns(self, indices: NDArray[np.integer[Any]]) -> "Rows":
+        """The rows of these columns alone, in their order, of the same kind."""
+        raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
+
+    def centred(self, weights: Vector | None = None) -> "tuple[Rows, Vector]":
+        """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None."""
+        raise TypeError(f"{type(self).__name__} cannot be centred; fit without an intercept.")
+
+    def block(self, part: slice) -> NDArray[Any]:
+        """Some rows as a dense array."""
+        raise TypeError(f"{type(self).__name__} cannot be written out as a dense array.")
+
+    def parts(self) -> dict[str, NDArray[Any]]:
+        """The arrays that make up the matrix, by the names that files of them have."""
+        raise TypeError(f"{type(self).__name__} cannot be saved; save the matrix it is made of.")
+
+    @abstractmethod
     def describe(self) -> Plain:
         """What tells this data from other data."""
+
+    def described(self) -> "Rows":
+        """The same rows, described now and not again: for an owner who lets no one change them."""
+        rows = copy(self)
+        rows.description = self.describe()
+        return rows
 
     @abstractmethod
     def __str__(self) -> str:
         """Size and kind in a few words."""
+
+
+def mean_weights(weights: Vector | None, m: int) -> NDArray[np.float64]:
+    """w_i / sum_i w_i in float64; 1 / m if None."""
+    return np.full(m, 1 / m) if weights is None else weights / weights.sum(dtype=np.float64)
 
 
 def read_only(array: Any) -> Any:

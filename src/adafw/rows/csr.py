@@ -4,9 +4,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector, as_batch, as_point, read_only
+from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
+from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
@@ -70,8 +72,23 @@ class CSRRows(Rows):
         )
         return np.asarray(sums.sum(axis=0))
 
-    def squared_norms(self) -> Vector:
-        return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
+    @cached_property
+    def by_columns(self) -> "CSRRows":
+        """A^T, a column of A a row of it: made once, as large as A itself."""
+        return CSRRows(self.matrix.T.tocsr(), self.dtype)
+
+    def dot_columns(self, p: Vector) -> Vector:
+        # One pass jumps about in p, the other in the sum: the shorter one stays in the cache.
+        return self.by_columns.dot(p) if self.shape[0] <= self.shape[1] else self.combine(p)
+
+    @property
+    def stored(self) -> int:
+        return int(self.matrix.nnz)
+
+    @property
+    def largest(self) -> float:
+        values = self.matrix.data
+        return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
     def norms(self, p: float, axis: int = 1) -> Vector:
         size = abs(self.matrix.astype(np.float64))
@@ -82,8 +99,41 @@ class CSRRows(Rows):
     def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
         return spectral_norm(self.matrix, weights)
 
+    def gram(self, weights: Vector) -> Vector:
+        scaled = self.matrix.copy()
+        scaled.data = scaled.data * np.repeat(weights, np.diff(scaled.indptr))
+        return np.asarray((scaled.T @ self.matrix).toarray())
+
+    def variances(self, weights: Vector) -> Vector:
+        A, n = self.matrix, self.shape[1]
+        each = np.repeat(mean_weights(weights, self.shape[0]), np.diff(A.indptr))
+        sums = np.bincount(A.indices, each * A.data, n)
+        squares = np.bincount(A.indices, each * A.data.astype(np.float64) ** 2, n)
+        return np.maximum(squares - sums**2, 0.0)
+
+    def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return CSRRows(self.matrix[indices], self.dtype)
+
+    def doubled(self) -> Rows:
+        return self if self.dtype == np.float64 else CSRRows(self.matrix, np.float64)
+
+    def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        """From the copy by columns: O(stored entries of these columns + m)."""
+        return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
+
+    def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
+        mean = self.combine(mean_weights(weights, self.shape[0]).astype(self.dtype))
+        return CentredRows(self, mean), mean
+
+    def block(self, part: slice) -> NDArray[Any]:
+        return np.asarray(self.matrix[part].toarray())
+
+    def parts(self) -> dict[str, NDArray[Any]]:
+        starts = self.matrix.indptr.astype(np.int64, copy=False)
+        return {"data": self.matrix.data, "indptr": starts, "indices": self.matrix.indices}
+
     def describe(self) -> Plain:
-        return {
+        return self.description or {
             "name": "csr",
             "shape": list(self.shape),
             "values": digest(self.matrix.data),

@@ -7,12 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector, as_batch, as_point, read_only
+from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
+from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
 from adafw.typing import Batch, Plain
 
 #: Entries converted at a time: what a core's cache holds is multiplied while it is there.
 _PIECE = 1 << 16
+#: Entries scaled at a time for second moments, so that no second matrix of that size exists.
+_SLICE = 1 << 20
 
 
 class DenseRows(Rows):
@@ -63,8 +66,18 @@ class DenseRows(Rows):
         step = max(1, _PIECE // self.shape[1])
         return [array[k : k + step] for k in range(0, max(1, len(array)), step)]
 
-    def squared_norms(self) -> Vector:
-        return np.einsum("ij,ij->i", self.array, self.array)
+    @cached_property
+    def by_columns(self) -> "DenseRows":
+        """A^T, a column of A a row of it: made once, as large as A itself."""
+        return DenseRows(self.array.T, self.dtype)
+
+    @property
+    def stored(self) -> int:
+        return int(self.array.size)
+
+    @property
+    def largest(self) -> float:
+        return max(float(self.array.max()), -float(self.array.min()))
 
     def norms(self, p: float, axis: int = 1) -> Vector:
         return np.linalg.norm(self.array.astype(np.float64, copy=False), p, axis=axis)
@@ -72,8 +85,53 @@ class DenseRows(Rows):
     def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
         return spectral_norm(self.array, weights)
 
+    def gram(self, weights: Vector) -> Vector:
+        n = self.shape[1]
+        total = np.zeros((n, n), self.dtype)
+        for part in self._slices():
+            array = self.array[part]
+            total += (array * weights[part, None]).T @ array
+        return total
+
+    def variances(self, weights: Vector) -> Vector:
+        w = mean_weights(weights, self.shape[0])
+        mean, square = self.combine(w), np.zeros(self.shape[1])
+        for part in self._slices():
+            square += w[part] @ (self.array[part] - mean) ** 2
+        return square
+
+    def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return DenseRows(self.array[indices], self.dtype)
+
+    def doubled(self) -> Rows:
+        return self if self.dtype == np.float64 else DenseRows(self.array, np.float64)
+
+    def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return DenseRows(self.array[:, indices], self.dtype)
+
+    def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
+        """In a copy, which loses fewer digits; float32 in double precision has digits to lose."""
+        w = mean_weights(weights, self.shape[0]).astype(self.dtype)
+        mean = self.combine(w)
+        if self.dtype != self.array.dtype:
+            return CentredRows(self, mean), mean
+        # A second pass removes what rounding left of the mean in the first.
+        array = self.array - mean
+        rest = w @ array
+        return DenseRows(array - rest), mean + rest
+
+    def block(self, part: slice) -> NDArray[Any]:
+        return self.array[part]
+
+    def parts(self) -> dict[str, NDArray[Any]]:
+        return {"data": self.array}
+
+    def _slices(self) -> list[slice]:
+        step = max(1, _SLICE // self.shape[1])
+        return [slice(k, k + step) for k in range(0, self.shape[0], step)]
+
     def describe(self) -> Plain:
-        return {"name": "dense", **digest(self.array)}
+        return self.description or {"name": "dense", **digest(self.array)}
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} dense"

@@ -1,12 +1,13 @@
 """Rows that are single entries of a matrix: <a_i, X> = X[r_i, c_i]."""
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector
+from adafw.rows.base import Rows, Vector, mean_weights
 from adafw.typing import Batch, Plain
 
 
@@ -37,8 +38,13 @@ class EntryRows(Rows):
         np.add.at(matrix.reshape(-1), places, weights)
         return matrix
 
-    def squared_norms(self) -> Vector:
-        return np.ones(self.shape[0], self.dtype)
+    @property
+    def stored(self) -> int:
+        return self.shape[0]
+
+    @property
+    def largest(self) -> float:
+        return 1.0
 
     def norms(self, p: float, axis: int = 1) -> Vector:
         if axis == 1:
@@ -50,11 +56,30 @@ class EntryRows(Rows):
         # A^T W A is diagonal: the weight, or the number, of the observations of each place.
         return float(np.sqrt(self._weight_of_places(weights).max())), True
 
+    def gram(self, weights: Vector) -> Vector:
+        return np.diag(self._weight_of_places(weights).astype(self.dtype))
+
+    def variances(self, weights: Vector) -> Vector:
+        share = self._weight_of_places(mean_weights(weights, self.shape[0]))
+        return (share * (1 - share)).reshape(self.shape[1:])
+
+    def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return self._at(self.places[indices], self.dtype)
+
+    def doubled(self) -> Rows:
+        return self._at(self.places, np.dtype(np.float64))
+
     def describe(self) -> Plain:
         return {"name": "entries", "shape": list(self.shape), "places": digest(self.places)}
 
     def __str__(self) -> str:
         return "{} entries of {} x {}".format(*self.shape)
 
+    def _at(self, places: NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> "EntryRows":
+        shape = self.shape[1], self.shape[2]
+        rows, cols = np.unravel_index(places, shape)
+        return EntryRows(rows, cols, shape, dtype)
+
     def _weight_of_places(self, weights: Vector | None) -> Vector:
-        return np.bincount(self.places, weights, minlength=1).astype(np.float64)
+        size = math.prod(self.shape[1:])
+        return np.bincount(self.places, weights, minlength=size).astype(np.float64)

@@ -1,5 +1,10 @@
 """Rows that are matrices: <a_i, X> for an X of two dimensions."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from adafw.rows.base import Rows, Vector
 from adafw.typing import Batch, Plain, Shape
 
@@ -27,14 +32,34 @@ class MatrixRows(Rows):
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         return self.rows.combine(weights, batch).reshape(self.shape[1:])
 
-    def squared_norms(self) -> Vector:
-        return self.rows.squared_norms()
+    def dot_columns(self, p: Vector) -> Vector:
+        return self.rows.dot_columns(p).reshape(self.shape[1:])
+
+    @property
+    def stored(self) -> int:
+        return self.rows.stored
+
+    @property
+    def largest(self) -> float:
+        return self.rows.largest
 
     def norms(self, p: float, axis: int = 1) -> Vector:
         return self.rows.norms(p, axis)
 
     def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
         return self.rows.spectral_norm(weights)
+
+    def gram(self, weights: Vector) -> Vector:
+        return self.rows.gram(weights)
+
+    def variances(self, weights: Vector) -> Vector:
+        return self.rows.variances(weights).reshape(self.shape[1:])
+
+    def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return MatrixRows(self.rows.take(indices), self.shape[1:])
+
+    def doubled(self) -> Rows:
+        return MatrixRows(self.rows.doubled(), self.shape[1:])
 
     def describe(self) -> Plain:
         return {"name": "matrices", "shape": list(self.shape), "rows": self.rows.describe()}

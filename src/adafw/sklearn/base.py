@@ -1,8 +1,11 @@
 """What the classifier and the regressor share: settings, fitting, streaming, what is reported."""
 
+import inspect
+import textwrap
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +14,31 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from adafw.fitting import Fit, Settings, constraint_named, fit_linear
-from adafw.fitting.linear import no_effect
+from adafw.fitting import (
+    Deadline,
+    Design,
+    Fit,
+    LinearPredictor,
+    Notice,
+    Plan,
+    Settings,
+    Targets,
+    fit_targets,
+)
+from adafw.fitting.live import Live
+from adafw.fitting.settings import help_of
 from adafw.losses import Loss
+from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
 from adafw.sklearn.stream import Stream
+
+#: Parameters that only estimators have.
+OWN = {
+    "warm_start": "start from the coefficients of the last fit",
+    "random_state": "seed of the batches",
+    "verbose": "above 0, show a live line on standard error",
+}
+#: Columns of a docstring.
+_WIDTH = 100
 
 
 class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
@@ -30,52 +54,54 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     warm_start: bool
     tol: float
     max_epochs: float
+    max_seconds: float | None
+    n_jobs: int | None
+    verbose: int
     random_state: Any
+    loss_: Loss
     trace_: Any
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any]
     _stream: list[Stream] | None
 
-    def _settings(self, loss: Loss) -> Settings:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
-        return Settings(
-            loss=loss,
-            constraint=constraint_named(self.constraint, self.radius, self.constraint_params),
-            algorithm=self.algorithm,
-            learning_rate=self.learning_rate,
-            fit_intercept=bool(self.fit_intercept),
-            tol=self.tol,
-            max_epochs=self.max_epochs,
-            seed=int(seed),
-        )
+    def _keep(self, given: dict[str, Any]) -> None:
+        """The arguments of a constructor, as they are: scikit-learn copies estimators by them."""
+        self.__dict__.update({k: v for k, v in given.items() if k not in ("self", "__class__")})
+
+    def _settings(self) -> Settings:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        given = {f.name: vars(self)[f.name] for f in fields(Settings) if f.name in vars(self)}
+        return Settings(**given, seed=seed)
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
         return validate_data(self, X, y, reset=reset, **options)
 
     def _fit_targets(
-        self,
-        X: Any,
-        targets: list[NDArray[Any]],
-        weights: list[NDArray[Any] | None],
-        settings: Settings,
+        self, design: Design, targets: Targets, plan: Plan, deadline: Deadline
     ) -> None:
-        """One linear fit for each target vector, and the attributes that tell of them."""
+        """One linear fit for each target, and the attributes that tell of them."""
         previous = getattr(self, "coef_", None) if self.warm_start else None
-        starts = [None] * len(targets)
-        if previous is not None and np.shape(previous)[-1] == X.shape[1]:
+        starts: list[Any] = [None] * len(targets)
+        if previous is not None and np.shape(previous)[-1] == design.rows.shape[1]:
             rows = np.atleast_2d(previous)
             starts = list(rows) if len(rows) == len(targets) else starts
-        fits = []
-        for y, w, start in zip(targets, weights, starts, strict=True):
-            fits.append(fit_linear(X, y, settings, sample_weight=w, start=start))
-            if fits[-1].status == "interrupted":  # searches and pipelines must stop, too
-                raise KeyboardInterrupt
-        self.loss_ = settings.loss
-        self._report(fits)
-        _warn(fits, settings)
+        live = Live(plan.settings.tol, len(targets), self.verbose > 0)
+        try:
+            fitted = fit_targets(
+                design, targets, plan, starts=starts, deadline=deadline, watch=live
+            )
+        finally:
+            live.close()
+        if fitted.interrupted:  # searches and pipelines must stop, too
+            raise KeyboardInterrupt
+        self.loss_ = plan.loss
+        self._report(fitted.fits)
+        self._set_coefficients(fitted.predictor.coef, fitted.predictor.intercept)
+        for notice in fitted.notices:
+            _warn(notice)
 
-    def _report(self, fits: list[Fit]) -> None:
+    def _report(self, fits: tuple[Fit, ...]) -> None:
         def each(name: str) -> Any:
             values = [getattr(fit, name) for fit in fits]
             return values[0] if len(fits) == 1 else np.array(values)
@@ -90,43 +116,35 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         self.algorithm_ = fits[0].algorithm
         self.trace_ = fits[0].trace if len(fits) == 1 else [fit.trace for fit in fits]
         self._stream = None
-        self._set_coefficients(
-            np.array([fit.coef for fit in fits]), np.array([fit.intercept for fit in fits])
-        )
 
     def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         raise NotImplementedError
 
-    def _partial_fit_targets(
-        self,
-        X: Any,
-        targets: list[NDArray[Any]],
-        weights: list[NDArray[Any] | None],
-        settings: Settings,
-    ) -> None:
+    def _partial_fit_targets(self, design: Design, targets: Targets, plan: Plan) -> None:
         """One pass over the rows given, from where the last call ended."""
         streams = getattr(self, "_stream", None)
         if streams is None:
             previous = getattr(self, "coef_", None)
-            starts = [(None, 0.0)] * len(targets)
+            starts: list[Any] = [(None, 0.0)] * len(targets)
             if previous is not None:
                 starts = list(
                     zip(np.atleast_2d(previous), np.atleast_1d(self.intercept_), strict=True)
                 )
             streams = [
-                Stream.begin(X, y, w, settings, coef, float(b))
-                for y, w, (coef, b) in zip(targets, weights, starts, strict=True)
+                Stream.begin(design, y, plan, coef, float(b))
+                for y, (coef, b) in zip(targets.vectors, starts, strict=True)
             ]
         streams = [
-            stream.advance(X, y, w, settings)
-            for stream, y, w in zip(streams, targets, weights, strict=True)
+            stream.advance(design, y, plan)
+            for stream, y in zip(streams, targets.vectors, strict=True)
         ]
         self._stream = streams
+        self.loss_ = plan.loss
         self.learning_rate_ = streams[0].learning_rate
         self.n_iter_ = streams[0].t
         # What was seen before is gone: no gap can be measured, and none is claimed.
         self.gap_ = self.value_ = self.lower_bound_ = float("nan")
-        self.violation_ = max(settings.constraint.violation(s.coef) for s in streams)
+        self.violation_ = max(plan.constraint.violation(s.coef) for s in streams)
         self.status_, self.algorithm_, self.trace_ = (
             "streaming",
             str(streams[0].algorithm),
@@ -136,17 +154,65 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             np.array([s.coef for s in streams]), np.array([s.intercept for s in streams])
         )
 
-    def _predictions(self, X: Any) -> NDArray[Any]:
-        """<a, x> + b for every row, one column a coefficient vector."""
+    def _features(self, X: Any) -> Any:
+        """Checked features to predict from."""
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    @property
+    def _predictor(self) -> LinearPredictor:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef = np.atleast_2d(self.coef_)
-        return np.asarray(X @ coef.T) + np.atleast_1d(self.intercept_)
+        return LinearPredictor(
+            np.atleast_2d(self.coef_),
+            np.atleast_1d(self.intercept_),
+            getattr(self, "classes_", None),
+            self.loss_,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+Estimator = TypeVar("Estimator", bound=type[FrankWolfeBase])
+
+
+def documented(task: Any) -> Any:
+    """Puts what the parameters of the constructor are, from the one list of them, into a docstring.
+
+    The line "{parameters}" gives way to one entry a parameter.
+    """
+
+    def listed(names: Iterable[Named[Any]]) -> str:
+        return "; ".join(f'"{entry.name}", {entry.help}' for entry in names)
+
+    texts = {
+        **OWN,
+        "loss": f"{listed(losses_for(task))}; or one of `adafw.losses`",
+        "constraint": f"the set of the coefficients: {listed(VECTOR_SETS)}; or a set of `adafw`",
+        "class_weight": 'None, "balanced" (by rarity) or {class: weight}',
+    }
+
+    def write(estimator: Estimator) -> Estimator:
+        lines = []
+        for name in inspect.signature(estimator.__init__).parameters:
+            if name != "self":
+                text = f"{name} : {texts.get(name) or help_of(name)}."
+                lines += textwrap.wrap(
+                    text, _WIDTH, initial_indent="    ", subsequent_indent="        "
+                )
+        if estimator.__doc__:  # there is none under python -OO
+            estimator.__doc__ = estimator.__doc__.replace("    {parameters}", "\n".join(lines))
+        return estimator
+
+    return write
+
+
+def declared(loss: Any) -> type[Loss]:
+    """The class of a loss, or of its name; of what is neither, `Loss`, which declares nothing."""
+    return loss_class(loss) if isinstance(loss, Loss) or loss in LOSSES else Loss
 
 
 def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
@@ -159,22 +225,7 @@ def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
     return np.asarray(weight)
 
 
-def _warn(fits: list[Fit], settings: Settings) -> None:
-    """A fit that stopped early says how far it got; a radius that nothing feels is named."""
-    unfinished = [fit for fit in fits if fit.status != "converged"]
-    if unfinished:
-        worst = max(unfinished, key=lambda fit: fit.tolerance_reached)
-        reason = {
-            "stalled": "rounding allows no more progress",
-            "max_epochs": f"max_epochs={settings.max_epochs:g} is used up",
-        }.get(worst.status, worst.status.replace("_", " "))
-        warnings.warn(
-            f"the fit stopped before its tolerance ({reason}): gap {worst.gap:.3g} is "
-            f"{worst.tolerance_reached:.3g} of the value {worst.value:.6g}, tol={settings.tol:g} "
-            "was asked for; raise max_epochs or tol, standardise the features, or lower the "
-            "radius.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    if not any(fit.radius_matters for fit in fits):
-        warnings.warn(no_effect(settings.constraint.scale), UserWarning, stacklevel=4)
+def _warn(notice: Notice) -> None:
+    """As scikit-learn's users expect it."""
+    category = UserWarning if notice.kind == "no effect" else ConvergenceWarning
+    warnings.warn(notice.text, category, stacklevel=4)

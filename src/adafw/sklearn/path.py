@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from adafw import checks
-from adafw.fitting import make_problem
-from adafw.fitting.predictions import looks_like_classes
+from adafw.fitting import Design, Targets
+from adafw.fitting.targets import looks_like_classes
+from adafw.sklearn.base import declared
 from adafw.sklearn.classifiers import FrankWolfeClassifier
 from adafw.sklearn.regressors import FrankWolfeRegressor
 
@@ -132,7 +133,7 @@ def matching_radius(
 ) -> float:
     """The l1 norm of the solution of min ||x||_1 + C sum_i l_i(x), to a relative `rtol`.
 
-    The inverse of `matching_penalty`, found by false position on its logarithm; about 10 fits,
+    The inverse of `matching_penalty`, found by Brent's method on its logarithm; about 10 fits,
     each started from the last.
     """
     wanted = math.log(checks.real(C, "C", 0, above=True))
@@ -158,35 +159,20 @@ def matching_radius(
         # Beyond the solution without constraint, whose norm is the largest radius there is.
         high = min(high, float(np.abs(model.coef_).sum()))
         above = excess(high)
-    return _false_position(excess, low, high, below, above, rtol)
+    from scipy.optimize import brentq
 
-
-def _false_position(
-    excess: Any, low: float, high: float, below: float, above: float, rtol: float
-) -> float:
-    """The root of an increasing function in [low, high], by the Illinois rule."""
-    side = 0
-    for _ in range(100):
-        if high - low <= rtol * high:
-            break
-        guess = (low + high) / 2
-        if math.isfinite(above):
-            guess = low + (high - low) * below / (below - above)
-            guess = min(max(guess, low + rtol * high / 4), high - rtol * high / 4)
-        now = excess(guess)
-        if now < 0:
-            low, below = guess, now
-            above = above / 2 if side < 0 else above
-            side = -1
-        else:
-            high, above = guess, now
-            below = below / 2 if side > 0 else below
-            side = 1
-    return (low + high) / 2
+    ends = {low: below, high: above}  # known already; a fit with radius 0 there is not
+    return float(
+        brentq(
+            # No logarithm of a float is beyond 1000, which inf must not stay: it has no chord.
+            lambda radius: min(ends[radius] if radius in ends else excess(radius), 1e3),
+            low, high, xtol=1e-300, rtol=max(rtol, 4 * float(np.finfo(float).eps)),
+        )
+    )  # fmt: skip
 
 
 def _fitted(X: Any, y: Any, radius: float, loss: str, settings: dict[str, Any], before: Any) -> Any:
-    kind = FrankWolfeRegressor if loss in ("squared", "huber", "poisson") else FrankWolfeClassifier
+    kind = FrankWolfeRegressor if declared(loss).task == "regression" else FrankWolfeClassifier
     options = {"tol": 1e-9, **settings}
     weight = options.pop("sample_weight", None)
     model = before if before is not None else kind(loss, warm_start=True, **options)
@@ -210,11 +196,11 @@ def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
 
 def _penalty_at(x: NDArray[Any], model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
     X, y = validate_data(model, X, y, accept_sparse="csr", reset=False)
-    target = np.where(y == model.classes_[1], 1.0, -1.0) if is_classifier(model) else y
+    target = Targets.of_classes(y).vectors[0] if is_classifier(model) else y
     weight = settings.get("sample_weight")
     weight = None if weight is None else np.asarray(weight, dtype=float)
-    problem = make_problem(X, target, model.loss_, weight, model.fit_intercept)
-    multiplier = float(np.abs(problem.f.gradient(x.astype(problem.f.dtype))).max())
+    f = Design(X, weight).risk(target, model.loss_, model.fit_intercept).f
+    multiplier = float(np.abs(f.gradient(x.astype(f.dtype))).max())
     total = float(X.shape[0] if weight is None else weight.sum())
     return 1 / (total * multiplier) if multiplier > 0 else math.inf
 

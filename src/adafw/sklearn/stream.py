@@ -1,13 +1,14 @@
 """Learning from a stream: every row is met once, nothing of it is kept."""
 
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.algorithms import AdaGrad, AdaSFW, Algorithm
-from adafw.fitting import Settings, make_problem
+from adafw.fitting import Design, Plan
 from adafw.fitting.choice import search
 from adafw.objectives import LinearModel
 
@@ -30,40 +31,38 @@ class Stream:
     step: dict[str, Any]
     squares: float = 0.0  # of the derivatives in the intercept
     t: int = 0
-    seen: int = field(default=0)
 
     @classmethod
     def begin(
         cls,
-        X: Any,
+        design: Design,
         y: NDArray[Any],
-        weight: NDArray[Any] | None,
-        settings: Settings,
+        plan: Plan,
         coef: NDArray[Any] | None,
         intercept: float,
     ) -> "Stream":
         """At given coefficients or the set's start; the learning rate is searched on these rows."""
-        constraint = settings.constraint
+        constraint, rows = plan.constraint, design.rows
         if coef is None:
-            coef = constraint.start((X.shape[1],), X.dtype)
+            coef = constraint.start(rows.shape[1:], rows.dtype)
 
         def make(learning_rate: float) -> Algorithm:
             if constraint.projection == "metric":
                 return AdaGrad(learning_rate, batch_size=_BATCH)
             return AdaSFW(learning_rate, batch_size=_BATCH)
 
-        rate = settings.learning_rate
+        rate = plan.settings.learning_rate
         if rate == "auto":
-            rate = search(make_problem(X, y, settings.loss, weight, False), constraint, make)
+            seconds = plan.settings.max_seconds
+            limit = math.inf if seconds is None else seconds
+            rate = search(design.risk(y, plan.loss, False).f, constraint, make, limit)
         algorithm = make(float(rate))
         return cls(coef, intercept, algorithm, float(rate), algorithm.step.init(coef))
 
-    def advance(
-        self, X: Any, y: NDArray[Any], weight: NDArray[Any] | None, settings: Settings
-    ) -> "Stream":
+    def advance(self, design: Design, y: NDArray[Any], plan: Plan) -> "Stream":
         """One pass over the rows."""
-        s = self
-        order = np.random.default_rng([settings.seed, s.t]).permutation(X.shape[0])
+        s, weight = self, design.weights
+        order = np.random.default_rng([plan.settings.seed, s.t]).permutation(len(y))
         mean_weight = 1.0 if weight is None else float(weight.mean())
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
@@ -72,17 +71,18 @@ class Stream:
                 continue
             # A batch of heavier rows counts for more than one of lighter rows.
             share = 1.0 if w is None else float(w.mean()) / mean_weight
-            s = s._step(LinearModel(X[batch], y[batch], settings.loss, w), share, settings)
-        return replace(s, seen=s.seen + X.shape[0])
+            model = LinearModel(design.rows.take(batch), y[batch], plan.loss, w)
+            s = s._step(model, share, plan)
+        return s
 
-    def _step(self, model: LinearModel, share: float, settings: Settings) -> "Stream":
+    def _step(self, model: LinearModel, share: float, plan: Plan) -> "Stream":
         slopes = model.slopes_at(model.rows.dot(self.coef) + self.intercept)
         g = model.combine(slopes * (share / model.n_terms))
         coef, step = self.algorithm.step.update(
-            model, settings.constraint, self.coef, g, self.t, dict(self.step)
+            model, plan.constraint, self.coef, g, self.t, dict(self.step)
         )
         intercept, squares = self.intercept, self.squares
-        if settings.fit_intercept:
+        if plan.settings.fit_intercept:
             derivative = share * float(slopes.mean())
             squares += derivative**2
             intercept -= self.learning_rate * derivative / (1e-8 + np.sqrt(squares))

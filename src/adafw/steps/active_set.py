@@ -40,6 +40,7 @@ class ActiveSet:
             return cls(state["weights"], state["atoms"])
         shape = (len(state["weights"]), x.size)
         rows = csr_array((state["data"], state["indices"], state["indptr"]), shape=shape)
+        rows.check_format(full_check=True)  # a state may come from a damaged file
         return cls(state["weights"], rows)
 
     def state(self) -> dict[str, Any]:

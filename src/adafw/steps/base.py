@@ -33,6 +33,10 @@ class Step(ABC):
         """(weights, atoms) with x = weights @ atoms, if the step keeps them."""
         return None
 
+    def layout(self, x: Array, t: int) -> dict[str, Any]:
+        """Arrays of the shapes and dtypes that the state at iteration t has; init's by default."""
+        return self.init(x)
+
     @abstractmethod
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,

@@ -43,6 +43,9 @@ class FrankWolfeStep(Step):
     def init(self, x: Array) -> dict[str, Any]:
         return {}
 
+    def layout(self, x: Array, t: int) -> dict[str, Any]:
+        return {"average": x} if t and self.averaging is not None else {}
+
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: dict[str, Any],

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from adafw import checks
 from adafw.arrays import dot
-from adafw.constraints.balls import L2Ball
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
@@ -47,8 +46,11 @@ class NewtonStep(Step):
             raise TypeError(
                 f"NewtonStep needs exact gradients, got those of {type(gradient).__name__}."
             )
-        if not callable(getattr(f, "hessian", None)):
-            raise TypeError(f"NewtonStep needs an objective with a Hessian, got {f!r}.")
+        if not f.has_hessian or len(f.shape or (1,)) != 1:
+            raise TypeError(
+                f"NewtonStep needs an objective with a Hessian, of vectors x, got {f!r}; use a "
+                "step of first order, such as SpectralStep()."
+            )
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
@@ -62,7 +64,7 @@ class NewtonStep(Step):
             model = Quadratic(x, g, f.hessian(x, tried))
             d = self._minimiser(model, constraint, wanted) - x
             # A model that descends has <g, d> <= -<d, H d> / 2, whatever rounding leaves of it.
-            descent = min(float(dot(g, d)), -float(dot(d, model.hessian @ d)) / 2)
+            descent = min(float(dot(g, d)), -float(dot(d, model.matrix @ d)) / 2)
             if not descent < 0:  # x minimises the model, up to rounding
                 return x, state
             line = f.along(x, d)
@@ -77,11 +79,9 @@ class NewtonStep(Step):
         y = _unconstrained(model)
         if constraint.violation(y) == 0 and _gap(model, constraint, y) <= wanted:
             return y
-        ball = getattr(constraint, "constraint", constraint)  # what a CountedSet counts for
-        if isinstance(ball, L2Ball):
-            y = _in_l2_ball(model, ball.radius)
-            if _gap(model, constraint, y) <= wanted:
-                return y
+        known = constraint.minimise_quadratic(model.centre, model.linear, model.matrix)
+        if known is not None and _gap(model, constraint, known) <= wanted:
+            return known
         cycles = self.inner_steps if constraint.projection is None else _CORRECTIVE
         y, done = _corrective(model, constraint, model.centre, wanted, cycles)
         if not done and constraint.projection is not None:
@@ -103,10 +103,10 @@ def _unconstrained(model: Quadratic) -> Array:
 
     Directions of hardly any curvature are left out: what they are is a matter of rounding.
     """
-    bend = np.diagonal(model.hessian)
+    bend = np.diagonal(model.matrix)
     unit = 1 / np.sqrt(np.where(bend > 0, bend, 1.0))
     try:
-        sizes, basis = np.linalg.eigh(unit[:, None] * model.hessian * unit)
+        sizes, basis = np.linalg.eigh(unit[:, None] * model.matrix * unit)
     except np.linalg.LinAlgError:
         return np.full_like(model.centre, np.nan)
     kept = sizes > 1e-9 * max(float(sizes[-1]), 1e-300)
@@ -114,33 +114,12 @@ def _unconstrained(model: Quadratic) -> Array:
     return model.centre - unit * (basis @ ((basis.T @ (unit * model.linear)) / sizes[kept]))
 
 
-def _in_l2_ball(model: Quadratic, radius: float) -> Array:
-    """The minimiser over the l2 ball: (H + s) y = H x - g, with s >= 0 such that ||y|| = radius.
-
-    s by Newton's method on 1 / ||y||, monotone from below (More and Sorensen 1983); O(n^3).
-    """
-    sizes, basis = np.linalg.eigh(model.hessian)
-    # Where there is hardly any curvature y stays near x: the model knows nothing of what is there.
-    sizes = np.maximum(sizes, 1e-13 * float(sizes[-1]))
-    target = sizes * (basis.T @ model.centre) - basis.T @ model.linear
-    least = 1e-15 * float(sizes[-1]) + 1e-300
-    s = max(float(np.linalg.norm(target)) / radius - float(sizes[-1]), least)
-    for _ in range(100):
-        y = target / (sizes + s)
-        norm = float(np.linalg.norm(y))
-        rise = (norm / radius - 1) * norm**2 / max(float(np.sum(y**2 / (sizes + s))), 1e-300)
-        if not rise > 1e-15 * s:  # reached, or inside already at the least s
-            break
-        s += rise
-    return np.asarray(basis @ (y * min(1.0, radius / max(norm, 1e-300))))
-
-
 def _projected(
     model: Quadratic, constraint: Constraint, y: Array, wanted: float, steps: int
 ) -> Array:
     """Spectral steps on the model from y, until its gap is as wanted."""
     scale = None
-    bend = np.diagonal(model.hessian)
+    bend = np.diagonal(model.matrix)
     if constraint.projection == "metric" and bend.max() > 0:
         # A column without curvature has no slope either, but for rounding: keep that small.
         scale = np.where(bend > 1e-10 * bend.max(), bend, bend.max())
@@ -166,8 +145,8 @@ def _corrective(
     as all stay positive and drop that point. Returns y and whether its gap is as wanted.
     """
     points, weights = y[:, None], np.ones(1, y.dtype)
-    images = (model.hessian @ y)[:, None]
-    linear = model.linear - model.hessian @ model.centre
+    images = (model.matrix @ y)[:, None]
+    linear = model.linear - model.matrix @ model.centre
     for _ in range(cycles):
         slope = images @ weights + linear
         v = constraint.lmo(slope)
@@ -176,7 +155,7 @@ def _corrective(
         if (points == v[:, None]).all(axis=0).any():  # it is in the hull: rounding is all there is
             return y, True
         points = np.column_stack([points, v])
-        images = np.column_stack([images, model.hessian @ v])
+        images = np.column_stack([images, model.matrix @ v])
         weights, kept = _best_weights(points, images, linear, np.append(weights, 0))
         points, images = points[:, kept], images[:, kept]
         y = points @ weights

@@ -82,6 +82,9 @@ class SlidingStep(Step):
     def init(self, x: Array) -> dict[str, Any]:
         return {}
 
+    def layout(self, x: Array, t: int) -> dict[str, Any]:
+        return {"centre": x} if t else {}
+
     def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
         now = self.rule(t)
         return x if now.restart else x + now.gamma * (state["centre"] - x)

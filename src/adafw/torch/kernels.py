@@ -7,13 +7,13 @@ pass does the last step and measures the next. The slices' sums are added in flo
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from adafw.kernels.jit import jit
 from adafw.torch.updates import Options, State
 
 SLICE = 2048  # entries
@@ -21,6 +21,33 @@ SLICE = 2048  # entries
 SUMS = {"reassoc", "nsz"}
 _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
+
+
+class Inner(NamedTuple):
+    """What the K inner steps of Template 3 need to know."""
+
+    offset: float
+    radius: float
+    eta: float
+    inner_steps: int
+    bound: float
+
+
+class Moments(NamedTuple):
+    """Lines 5 to 8 of Algorithm 7: the averages, the largest of one of them, their rates."""
+
+    mean: Any
+    mean_squares: Any
+    max_squares: Any
+    beta_m: float
+    beta_s: float
+
+
+class Room(NamedTuple):
+    """Working memory for the gradient of Q and for h."""
+
+    grad: Any
+    h: Any
 
 
 def sfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
@@ -35,16 +62,15 @@ def sfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
 def adasfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(adagrad_metric, adaptive)`."""
     squares, point = _flat(state["sum_squares"]), _flat(x)
-    _adasfw(point, _flat(g), squares, *_workspace(point), *_inner(options))
+    _adasfw(point, _flat(g), squares, _workspace(point), _inner(options))
     torch.autograd.graph.increment_version(x)
 
 
 def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(amsgrad_metric, adaptive)`."""
-    m, s, largest = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
-    point = _flat(x)
-    betas = options["betas"]
-    _adamsfw(point, _flat(g), m, s, largest, *_workspace(point), *betas, *_inner(options))
+    kept = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
+    point, moments = _flat(x), Moments(*kept, *options["betas"])
+    _adamsfw(point, _flat(g), moments, _workspace(point), _inner(options))
     torch.autograd.graph.increment_version(x)
 
 
@@ -53,25 +79,24 @@ def _flat(x: Tensor) -> Any:
     return array if array.ndim == 1 else array.reshape(-1)
 
 
-def _inner(options: Options) -> tuple[float, float, float, int, float]:
-    return (options["offset"], options["constraint"].radius, options["lr"],
-            options["inner_steps"], options["max_step"])  # fmt: skip
+def _inner(options: Options) -> Inner:
+    return Inner(
+        options["offset"], options["constraint"].radius, options["lr"], options["inner_steps"],
+        options["max_step"],
+    )  # fmt: skip
 
 
-def _workspace(x: Any) -> tuple[Any, Any]:
-    """Room for the gradient of Q and for h.
-
-    Kept from one step to the next, as fresh pages are dear, unless it is large.
-    """
-    rooms = _memory.__dict__.get(x.dtype)
-    if rooms is None or rooms[0].size < x.size:
-        rooms = np.empty(x.size, x.dtype), np.empty(x.size, x.dtype)
+def _workspace(x: Any) -> Room:
+    """Kept from one step to the next, as fresh pages are dear, unless it is large."""
+    rooms: Room | None = _memory.__dict__.get(x.dtype)
+    if rooms is None or rooms.h.size < x.size:
+        rooms = Room(np.empty(x.size, x.dtype), np.empty(x.size, x.dtype))
         if x.size <= _KEPT:
             _memory.__dict__[x.dtype] = rooms
     return rooms
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _sfw(x, g, m, beta, gamma, radius):
     real = x.dtype.type
     beta, rest, gamma, radius = real(beta), real(1 - beta), real(gamma), real(radius)
@@ -94,24 +119,27 @@ def _sfw(x, g, m, beta, gamma, radius):
                 y[i] = y[i] - gamma * _away(y[i], mean[i], radius)
 
 
-@njit(cache=True, nogil=True)
-def _adasfw(x, g, squares, grad, h, offset, radius, eta, inner_steps, bound):
-    real = x.dtype.type
+@jit
+def _adasfw(x, g, squares, room, inner):
+    real, h = x.dtype.type, room.h
     slope = curvature = 0.0
     for low in range(0, x.size, SLICE):
         high = min(low + SLICE, x.size)
         new, total = g[low:high], squares[low:high]
         for i in range(new.size):
             total[i] += new[i] * new[i]
-        a, b = _measure(x[low:high], new, total, h[low:high], real(offset), real(radius))
+        a, b = _measure(
+            x[low:high], new, total, h[low:high], real(inner.offset), real(inner.radius)
+        )
         slope += a
         curvature += b
-    _inner_steps(x, g, grad, h, radius, eta, inner_steps, bound, slope, curvature)
+    _inner_steps(x, g, room, inner, slope, curvature)
 
 
-@njit(cache=True, nogil=True)
-def _adamsfw(x, g, m, s, largest, grad, h, beta_m, beta_s, offset, radius, eta, inner_steps, bound):
-    real = x.dtype.type
+@jit
+def _adamsfw(x, g, moments, room, inner):
+    real, h = x.dtype.type, room.h
+    m, s, largest, beta_m, beta_s = moments
     slope = curvature = 0.0
     keep_m, new_m = real(beta_m), real(1 - beta_m)
     keep_s, new_s = real(beta_s), real(1 - beta_s)
@@ -124,16 +152,20 @@ def _adamsfw(x, g, m, s, largest, grad, h, beta_m, beta_s, offset, radius, eta, 
             value = keep_s * square[i] + new_s * (new[i] * new[i])
             square[i] = value
             most[i] = max(most[i], value)
-        a, b = _measure(x[low:high], mean, most, h[low:high], real(offset), real(radius))
+        a, b = _measure(
+            x[low:high], mean, most, h[low:high], real(inner.offset), real(inner.radius)
+        )
         slope += a
         curvature += b
-    _inner_steps(x, m, grad, h, radius, eta, inner_steps, bound, slope, curvature)
+    _inner_steps(x, m, room, inner, slope, curvature)
 
 
-@njit(cache=True, nogil=True)
-def _inner_steps(x, m, grad, h, radius, eta, inner_steps, bound, slope, curvature):
+@jit
+def _inner_steps(x, m, room, inner, slope, curvature):
     """The K inner steps, the first of which is measured already."""
     real = x.dtype.type
+    grad, h = room
+    _, radius, eta, inner_steps, bound = inner
     r = real(radius)
     gamma = _short_step(slope, curvature, eta, bound)
     for k in range(inner_steps - 1):
@@ -156,13 +188,13 @@ def _inner_steps(x, m, grad, h, radius, eta, inner_steps, bound, slope, curvatur
             y[i] = y[i] - real(gamma) * _away(y[i], q[i], r)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(inline="always")
 def _away(y, q, radius):
     """d = y - v, v = -radius sign(q)."""
     return y + (radius if q > 0 else (-radius if q < 0 else q))
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@jit(fastmath=SUMS)
 def _measure(x, grad, squares, h, offset, radius):
     """h = offset + sqrt(squares), <G, d> and <d, h d> of a slice."""
     for i in range(x.size):
@@ -175,7 +207,7 @@ def _measure(x, grad, squares, h, offset, radius):
     return float(slope), float(curvature)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@jit(fastmath=SUMS)
 def _advance(x, grad, h, radius, gamma, rate):
     """x <- x - gamma d, G <- G - rate h d on a slice, and the two sums at the new point."""
     slope = curvature = x.dtype.type(0)
@@ -192,7 +224,7 @@ def _advance(x, grad, h, radius, gamma, rate):
     return float(slope), float(curvature)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _short_step(slope, curvature, eta, bound):
     if slope <= 0 or curvature <= 0:
         return 0.0

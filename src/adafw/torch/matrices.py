@@ -58,7 +58,7 @@ class MatrixBall(Constraint):
     projection = "euclidean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.real(self.radius, "radius", 0, above=True))
+        object.__setattr__(self, "radius", checks.radius(self.radius))
 
     def norm(self, x: Tensor) -> Tensor:
         """The norm that the radius bounds."""

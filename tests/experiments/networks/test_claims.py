@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from adafw.experiments import claims
-from adafw.experiments.networks.problem import NetworkProblem
+from adafw.experiments.networks import NetworksKind
+from adafw.experiments.networks.case import NetworkCase, NetworkMethod
 from adafw.experiments.networks.trace import EpochTrace
-from adafw.experiments.results import Line, Outcome
-from adafw.experiments.spec import AlgorithmSpec, Spec
+from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.spec import Spec
 
 SET = {"name": "LInfBall", "diameter": 6.0}
 
@@ -21,15 +21,16 @@ def trace(accuracies, loss=1.0, cpu=1.0):
 
 def judge(claim, *lines):
     """Lines are (name, one argument tuple of `trace` for each seed[, K])."""
-    problem = NetworkProblem("p", {}, "ImdbNet", SET, ())
+    case = NetworkCase(name="p", data={}, methods=(), network="ImdbNet", set=SET)
     made = []
     for name, runs, *k in lines:
         table = {"name": name, "learning_rate": 1.0, **({"inner_steps": k[0]} if k else {})}
         traces = {seed: trace(*run) for seed, run in enumerate(runs)}
-        spec = AlgorithmSpec(f"{name} {k}", table)
-        made.append(Line(problem, spec, "", traces, dict.fromkeys(traces, "max_epochs")))
-    spec = Spec("e", "e", (problem,), {}, claims=(claim,))
-    (found,) = claims.judge(Outcome(spec, {}, tuple(made), {}, {}))
+        method = NetworkMethod(f"{name} {k}", table)
+        made.append(Curve(case, method, traces, dict.fromkeys(traces, "max_epochs")))
+    spec = Spec("e", "e", "networks", (case,), {}, claims=(claim,))
+    NetworksKind().check(spec, "here")
+    (found,) = NetworksKind().judge(Outcome(spec, {}, tuple(made)))
     return found
 
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from adafw.experiments.networks.figures import mean_band
 from adafw.experiments.networks.trace import EpochTrace
+from adafw.experiments.spread import deviation_band
 
 
 def rows(folder):
@@ -42,10 +42,12 @@ def test_summary_holds_means_and_deviations_of_the_trace(finished):
 
 def test_the_band_is_a_deviation_about_the_mean(finished):
     outcome, _ = finished
-    line = outcome.lines[0]
-    x, middle, lower, upper = mean_band(line, "epoch", "test_accuracy")
+    traces = outcome.curves[0].traces.values()
+    x, middle, lower, upper = deviation_band(
+        outcome.curves[0].traces.values(), "epoch", "test_accuracy"
+    )
     assert x.tolist() == [1, 2]
-    values = np.array([trace["test_accuracy"][1:] for trace in line.traces.values()])
+    values = np.array([trace["test_accuracy"][1:] for trace in traces])
     np.testing.assert_allclose(upper - middle, np.abs(np.diff(values, axis=0)[0]) / 2**0.5)
     np.testing.assert_allclose(middle - lower, upper - middle)
 

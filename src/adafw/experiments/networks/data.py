@@ -54,39 +54,39 @@ def load(table: Mapping[str, Any], network: str) -> NetworkData:
     """
     only(table, ("name", "source", "rows", "test_rows"), "data")
     name, source = table.get("name"), table.get("source", "auto")
-    if name not in _KINDS:
-        raise ValueError(f"data of a network must be one of {', '.join(_KINDS)}, got {name!r}.")
-    kind = _KINDS[name]
-    if network != kind.network:
-        raise ValueError(f"network of {name} must be {kind.network}, got {network!r}.")
+    if name not in _SOURCES:
+        raise ValueError(f"data of a network must be one of {', '.join(_SOURCES)}, got {name!r}.")
+    origin = _SOURCES[name]
+    if network != origin.network:
+        raise ValueError(f"network of {name} must be {origin.network}, got {network!r}.")
     if source not in ("auto", "any", "stand-in"):
         raise ValueError(f"source must be auto, any or stand-in, got {source!r}.")
     found = None
     if source != "stand-in":
         try:
-            found = kind.read()
+            found = origin.read()
         except DataMissing:
             if source != "any":
                 raise
     stand_in = found is None
-    whole = kind.generate() if found is None else found
+    whole = origin.generate() if found is None else found
     wanted = {"train": table.get("rows"), "test": table.get("test_rows")}
-    kept = {split: _some(whole[split], wanted[split], kind.pick) for split in SPLITS}
-    about = _about(kind, whole, kept, stand_in)
-    return NetworkData(kept["train"], kept["test"], about, kind.pick)
+    kept = {split: _some(whole[split], wanted[split], origin.pick) for split in SPLITS}
+    about = _about(origin, whole, kept, stand_in)
+    return NetworkData(kept["train"], kept["test"], about, origin.pick)
 
 
-def _about(kind: "_Kind", whole: Any, kept: Any, stand_in: bool) -> dict[str, Any]:
+def _about(origin: "_Source", whole: Any, kept: Any, stand_in: bool) -> dict[str, Any]:
     sizes, all_sizes = ([len(arrays[s]["y"]) for s in SPLITS] for arrays in (kept, whole))
-    description = "generated data of its kind" if stand_in else kind.description
+    description = "generated data of its kind" if stand_in else origin.description
     part = sizes != all_sizes
     if part:
         description += ", {} + {} of {} + {} drawn at random".format(*sizes, *all_sizes)
-    label = f"{kind.title} ({sizes[0]} to train, {sizes[1]} to test)"
+    label = f"{origin.title} ({sizes[0]} to train, {sizes[1]} to test)"
     if stand_in or part:
         label += f", STAND-IN: {description}"
     return {
-        "name": kind.title, "description": description, "is_stand_in": stand_in or part,
+        "name": origin.title, "description": description, "is_stand_in": stand_in or part,
         "label": label, "shape": sizes,
     }  # fmt: skip
 
@@ -174,7 +174,7 @@ def _generated_images() -> dict[str, Arrays]:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _Source:
     title: str
     description: str
     network: str
@@ -183,11 +183,11 @@ class _Kind:
     pick: Callable[[Arrays, NDArray[np.int64]], Arrays]
 
 
-_KINDS = {
-    "imdb": _Kind(
+_SOURCES = {
+    "imdb": _Source(
         "IMDB", "reviews in 8 185 subwords", "ImdbNet", _imdb, _generated_texts, _pick_texts
     ),
-    "cifar10": _Kind(
+    "cifar10": _Source(
         "CIFAR-10", "colour images in ten classes", "CifarNet", _cifar10, _generated_images,
         _pick_images,
     ),

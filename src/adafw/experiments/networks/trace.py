@@ -1,9 +1,8 @@
 """What is measured of a network in training: one record after every epoch."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
+from adafw.recorder import Records
 
 
 class EpochRecord(NamedTuple):
@@ -25,22 +24,8 @@ class EpochRecord(NamedTuple):
     violation: float
 
 
-class EpochTrace:
-    """The records of a run, as rows (iterate, index) and as columns (`trace["test_loss"]`)."""
+class EpochTrace(Records[EpochRecord]):
+    """The records of a training."""
 
-    columns = EpochRecord._fields
-
-    def __init__(self, rows: list[tuple[float, ...]]) -> None:
-        self._records = [EpochRecord(*row) for row in rows]  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[EpochRecord]:
-        return iter(self._records)
-
-    def __getitem__(self, key: str | int) -> Any:
-        """A column by name, or a record by number."""
-        if isinstance(key, str):
-            return np.array([getattr(record, key) for record in self._records], dtype=float)
-        return self._records[key]
+    record, columns = EpochRecord, EpochRecord._fields
+    counts = ("epoch", "iteration", "gradient_evaluations")

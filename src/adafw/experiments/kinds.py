@@ -1,0 +1,27 @@
+"""The kinds of experiment there are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from adafw.experiments.convex import ConvexKind
+from adafw.experiments.kind import Kind
+from adafw.experiments.networks import NetworksKind
+from adafw.experiments.series import SeriesKind
+
+#: A problem's table is of the first kind whose key it has; the last has none.
+_ALL: tuple[Kind[Any, Any], ...] = (NetworksKind(), SeriesKind(), ConvexKind())
+KINDS: Mapping[str, Kind[Any, Any]] = {kind.name: kind for kind in _ALL}
+
+
+def kind_of(spec: Any) -> Kind[Any, Any]:
+    """The kind of an experiment, or of a piece of its work."""
+    return KINDS[spec.kind]
+
+
+def kind_of_tables(tables: list[dict[str, Any]], source: str) -> Kind[Any, Any]:
+    """The kind of the problems' tables of one file, which have one kind together."""
+    found = [next(kind for kind in _ALL if not kind.key or kind.key in t) for t in tables]
+    for kind in _ALL:
+        if kind in found and any(other is not kind for other in found):
+            raise ValueError(f"problems must all have a {kind.key} or none in {source}.")
+    return found[0]

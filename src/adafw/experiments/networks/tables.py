@@ -1,0 +1,49 @@
+"""Losses and accuracies after the last epoch, as tables of a report."""
+
+from html import escape
+from typing import Any
+
+from adafw.experiments.html import case_heading, comparison_rule, count_cell, html_table
+from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.spec import Case
+from adafw.experiments.spread import mean_and_deviation, mean_curve
+
+RULE = comparison_rule("means over seeds and the bands of one standard deviation are apart")
+
+_HEAD = ["Algorithm", "Train loss", "Train accuracy", "Test loss", "Test accuracy",
+         "Peak test accuracy", "CPU s", "Gradients", "Violation"]  # fmt: skip
+
+
+def final_numbers(outcome: Outcome) -> list[str]:
+    """A table for each case."""
+    return [
+        "<h2>Final numbers</h2>",
+        "<p>After the last epoch: mean over seeds, and one standard deviation. Peak: the epoch "
+        "whose mean test accuracy is best. Highlighted: best mean test accuracy after the last "
+        "epoch.</p>",
+        *[_table(outcome, case) for case in outcome.spec.cases],
+    ]
+
+
+def _table(outcome: Outcome, case: Case[Any]) -> str:
+    curves = outcome.of(case)
+    best = max(curves, key=lambda curve: curve.final("test_accuracy").mean())
+    rows = []
+    for curve in curves:
+        accuracy = mean_curve(curve.traces.values(), "test_accuracy")
+        peak = int(accuracy.argmax())
+        rows.append([
+            escape(curve.label),
+            *(_mean(curve, name) for name in ("train_loss", "train_accuracy", "test_loss",
+                                              "test_accuracy")),
+            f"{accuracy[peak]:.4f}<br><small>epoch {peak}</small>",
+            *(count_cell(curve, name)
+              for name in ("cpu_seconds", "gradient_evaluations", "violation")),
+        ])  # fmt: skip
+    table = html_table(_HEAD, rows, numbers=range(1, 9), best=curves.index(best))
+    return case_heading(outcome, case) + table
+
+
+def _mean(curve: Curve, column: str) -> str:
+    q = mean_and_deviation(curve.final(column))
+    return f"{q['mean']:.4f}<br><small>± {q['deviation']:.4f}</small>"

@@ -1,0 +1,90 @@
+"""Does the work of an experiment in parallel, so that a killed or stopped run goes on later."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Any
+
+from adafw.experiments.kinds import kind_of
+from adafw.experiments.work import SEARCH, WorkItem, finish, is_done, listen_to
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def perform(item: WorkItem[Any, Any]) -> None:
+    """In a worker: does one piece of work and writes its outcome."""
+    kind = kind_of(item)
+    if item.role != SEARCH:
+        finish(item, kind.run(item))
+        return
+    tuning = kind.search(item)
+    trials = [vars(trial) for trial in tuning.trials]
+    exponent = tuning.best.exponent
+    finish(item, {"exponent": exponent, "settled": tuning.settled, "trials": trials})
+
+
+def perform_all(
+    items: Sequence[WorkItem[Any, Any]], workers: int, advance: Callable[[], None]
+) -> None:
+    """Does what is left: items whose files are missing; `advance` is called once for each."""
+    left = []
+    for item in items:
+        if is_done(item):
+            advance()
+        else:
+            left.append(item)
+    if not left:
+        return
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(
+            min(workers, len(left)), context, initializer=_start_worker, initargs=(stop,)
+        ) as pool,
+    ):
+        waiting: set[Future[None]] = {pool.submit(perform, item) for item in left}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    advance()
+        except BaseException:
+            # The workers save their states and end; only then does the pool close.
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Workers started in here compute on one thread each, so that their CPU time is one core's."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _start_worker(stop: Any) -> None:
+    listen_to(stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _die_with(parent: int) -> None:
+    """Ends this process when the main one was killed; finished files are whole whenever it is."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

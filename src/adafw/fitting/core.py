@@ -1,0 +1,164 @@
+"""One design, many targets: every fit of the front ends runs here."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adafw.fitting.checkpoint import Checkpoint
+from adafw.fitting.design import Design
+from adafw.fitting.linear import Fit, Resume, fit_linear
+from adafw.fitting.notices import Notice, notices
+from adafw.fitting.predictor import LinearPredictor
+from adafw.fitting.settings import Plan
+from adafw.fitting.targets import Targets
+from adafw.recorder import Record
+from adafw.typing import Array
+
+#: What ends all fits, not only the one it ends.
+_ENDS_ALL = ("interrupted", "max_seconds")
+
+
+class Deadline:
+    """Seconds of wall time from when it is made; None never ends."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds to go, at least 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All fits of a design, in the order of the targets: one model, and what to tell its user."""
+
+    fits: tuple[Fit, ...]
+    predictor: LinearPredictor
+    notices: tuple[Notice, ...]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the keyboard ended it."""
+        return any(fit.status == "interrupted" for fit in self.fits)
+
+
+def fit_targets(
+    design: Design,
+    targets: Targets,
+    plan: Plan,
+    *,
+    starts: Sequence[Array | None] | None = None,
+    deadline: Deadline | None = None,
+    checkpoint: Checkpoint | None = None,
+    watch: Callable[[int, Record], None] | None = None,
+) -> Fitted:
+    """Fits a linear model to every target, `n_jobs` at a time; the results do not depend on it.
+
+    After Ctrl-C or the deadline, fits that run end where they are, and the rest stay at their start
+    point, with the status "not started".
+
+    Parameters
+    ----------
+    starts : coefficients to start from, one entry a target.
+    deadline : None gives `max_seconds` from now on.
+    checkpoint : what is finished in it is taken over, the others go on from it.
+    watch : called at every record with the number of the target.
+    """
+    crew = _Crew(
+        design,
+        targets,
+        plan,
+        starts or [None] * len(targets),
+        deadline or Deadline(plan.settings.max_seconds),
+        checkpoint or Checkpoint(),
+        watch,
+    )
+    fits = tuple(crew.run(plan.settings.jobs))
+    predictor = LinearPredictor(
+        np.array([fit.coef for fit in fits]),
+        np.array([fit.intercept for fit in fits]),
+        targets.classes,
+        plan.loss,
+    )
+    return Fitted(fits, predictor, notices(fits, plan))
+
+
+@dataclass
+class _Crew:
+    """The fits of one call, one after the other or several at a time."""
+
+    design: Design
+    targets: Targets
+    plan: Plan
+    starts: Sequence[Array | None]
+    deadline: Deadline
+    checkpoint: Checkpoint
+    watch: Callable[[int, Record], None] | None
+    over: threading.Event = field(default_factory=threading.Event)
+    interrupted: bool = False
+
+    def run(self, jobs: int) -> list[Fit]:
+        """All fits; any failure ends all."""
+        numbers = range(len(self.targets))
+        if min(jobs, len(numbers)) == 1:
+            return [self.one(k) for k in numbers]
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(self.one, k) for k in numbers]
+            while True:
+                try:
+                    return [future.result() for future in futures]
+                except KeyboardInterrupt:
+                    # Signals reach the main thread alone: the others stop at their next record.
+                    if self.interrupted:
+                        raise
+                    self.interrupted = True
+                    self.over.set()
+                except BaseException:
+                    self.over.set()
+                    raise
+
+    def one(self, k: int) -> Fit:
+        """Fit k, or what the checkpoint has of it."""
+        if k in self.checkpoint.finished:
+            return self.checkpoint.finished[k]
+        resume = self.checkpoint.begin(k)
+        if self.over.is_set() and resume is None:
+            return self._untouched(k)
+        try:
+            fit = fit_linear(
+                self.design, self.targets.vectors[k], self.plan, start=self.starts[k],
+                resume=resume, watch=lambda r, now: self._watch(k, r, now),
+                seconds=0.0 if self.over.is_set() else self.deadline.left,
+            )  # fmt: skip
+        except BaseException:
+            self.over.set()
+            raise
+        if fit.status == "callback":  # `_watch` ended it
+            fit = replace(fit, status="interrupted" if self.interrupted else "max_seconds")
+        if fit.status in _ENDS_ALL:
+            self.over.set()
+            assert fit.resume is not None
+            self.checkpoint.keep(k, fit.resume, always=True)
+        else:
+            self.checkpoint.finish(k, fit)
+        return fit
+
+    def _watch(self, k: int, record: Record, now: Resume) -> bool:
+        if self.watch is not None:
+            self.watch(k, record)
+        self.checkpoint.keep(k, now)
+        return self.over.is_set() or self.deadline.left == 0
+
+    def _untouched(self, k: int) -> Fit:
+        """The start point with its value and gap: what there is of a fit that never ran."""
+        settings = replace(self.plan.settings, algorithm="FW", learning_rate="auto")
+        plan = replace(self.plan, settings=settings)
+        fit = fit_linear(self.design, self.targets.vectors[k], plan, seconds=0.0)
+        return replace(fit, status="not started")

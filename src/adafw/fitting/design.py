@@ -1,0 +1,124 @@
+"""The data of a fit, checked and prepared once for all its targets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.losses import Loss
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.rows import Rows, as_rows
+from adafw.typing import Array
+
+#: The largest feature or target: sums of squares of it are finite.
+LARGEST = 1e145
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The mean loss `f` of the coefficients alone, and the best intercept for given ones."""
+
+    f: LinearModel | WithIntercept
+    intercept: Callable[[Array], float]
+
+    def value_at(self, x: Array, b: float) -> float:
+        """The mean loss with an intercept b that need not be the best one."""
+        f, shift = self.f, b - self.intercept(x)
+        if isinstance(f, WithIntercept):
+            return f.model.value_at(f.rows.dot(x) + b)
+        return f.value_at(f.rows.dot(x) + shift)
+
+
+class Design:
+    """Rows a_i and weights w_i, and what does not depend on the targets.
+
+    Parameters
+    ----------
+    A : an array, a sparse matrix or rows; checked and digested here and nowhere after.
+    weights : one a row, None for all 1.
+    finite : A has been looked through for NaN and infinity already.
+    """
+
+    def __init__(self, A: Any, weights: NDArray[Any] | None = None, finite: bool = False) -> None:
+        self.rows = as_rows(A, finite).described()
+        self.weights = weights
+        _check_size(self.rows.largest, "features")
+
+    @cached_property
+    def doubled(self) -> "Design":
+        """The same data, nothing copied, with iterates of float64."""
+        if self.rows.dtype == np.float64:
+            return self
+        return Design._of(self.rows.doubled().described(), self)
+
+    @cached_property
+    def centred(self) -> tuple[Rows, NDArray[Any]]:
+        """The rows less their weighted mean, and that mean."""
+        rows, mean = self.rows.centred(self.weights)
+        return rows.described(), mean
+
+    @cached_property
+    def scale(self) -> NDArray[Any]:
+        """The features' variances as a metric.
+
+        A feature that hardly varies has a gradient of 0 but for rounding; it gets the largest
+        variance, so that rounding does not become a step.
+        """
+        weights = np.ones(self.rows.shape[0]) if self.weights is None else self.weights
+        variances = self.rows.variances(weights)
+        largest = float(variances.max())
+        if not largest > 0:
+            return np.ones_like(variances)
+        return np.where(variances > 1e-10 * largest, variances, largest)
+
+    def risk(self, y: NDArray[Any], loss: Loss, fit_intercept: bool) -> Risk:
+        """The mean loss of <a_i, x> + b, minimised over b, which lies outside the set.
+
+        Squares of residuals: rows and targets less their weighted means, for which b = 0 is best,
+        whatever x is. Other losses: `WithIntercept`.
+        """
+        _check_size(float(np.abs(y).max(initial=0.0)), "targets")
+        if not fit_intercept:
+            return Risk(LinearModel(self.rows, y, loss, self.weights), lambda x: 0.0)
+        if loss.quadratic and loss.residual:
+            best = -loss.slope(np.zeros_like(y), y) / loss.curvature  # where each loss is least
+            mean_y = float(np.average(best, weights=self.weights))
+            rows, mean = self.centred
+            model = LinearModel(rows, y - mean_y, loss, self.weights)
+            return Risk(model, lambda x: float(mean_y - mean @ x))
+        f = WithIntercept(LinearModel(self.rows, y, loss, self.weights))
+        return Risk(f, f.best_intercept)
+
+    def sample(self, y: NDArray[Any], size: int, seed: int) -> tuple["Design", NDArray[Any]]:
+        """At most `size` rows and their targets, both labels among them."""
+        m = self.rows.shape[0]
+        if m <= size:
+            return self, y
+        chosen = np.random.default_rng(seed).choice(m, size, replace=False)
+        # With the extreme targets in it, no label is missing and a count above 0 is there.
+        chosen[0], chosen[1] = int(np.argmin(y)), int(np.argmax(y))
+        chosen = np.unique(chosen)
+        part = Design._of(self.rows.take(chosen), self)
+        if self.weights is not None:
+            weights = self.weights[chosen]
+            part.weights = weights if weights.any() else None
+        return part, y[chosen]
+
+    @classmethod
+    def _of(cls, rows: Rows, whole: "Design") -> "Design":
+        """Rows that come from checked ones, and are not checked again."""
+        part = cls.__new__(cls)
+        part.rows, part.weights = rows, whole.weights
+        return part
+
+
+def _check_size(largest: float, what: str) -> None:
+    """Refuses numbers whose squares overflow."""
+    if largest > LARGEST:
+        raise ValueError(
+            f"{what} must be at most {LARGEST:g} in size, as their squares are needed, got "
+            f"{largest:g}; change their unit."
+        )

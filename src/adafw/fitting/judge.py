@@ -1,0 +1,127 @@
+"""When a fit is good enough, when it has stalled, and what is certified about it."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.arrays import dot
+from adafw.constraints.base import Constraint
+from adafw.fitting.choice import Choice
+from adafw.fitting.design import Risk
+from adafw.gradients import Full
+from adafw.objectives import WithIntercept
+from adafw.recorder import Record, as_record
+from adafw.solver import State
+from adafw.typing import Array
+
+#: The smallest value that a tolerance is relative to.
+FLOOR = 1e-12
+#: A run with exact gradients has stalled when so many records brought no progress.
+PATIENCE = 50
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Coefficients and intercept as they are returned, and what is known about them."""
+
+    coef: NDArray[Any]
+    intercept: float
+    value: float
+    gap: float
+
+
+class Judge:
+    """At every record: refreshes the intercept of the batches, and says when to stop and why."""
+
+    def __init__(
+        self, risk: Risk, constraint: Constraint, tol: float, every: int, choice: Choice,
+        dtype: np.dtype[Any],
+    ) -> None:  # fmt: skip
+        self.risk, self.constraint, self.tol, self.every = risk, constraint, tol, every
+        self.choice, self.dtype = choice, dtype
+        self.exact = isinstance(choice.algorithm.gradient, Full)
+        self.verdict = ""
+        self.best_value = self.best_gap = math.inf
+        self.idle = 0
+
+    def __call__(self, s: State, record: Record) -> bool:
+        # Only where every run of this length would record: what follows must not depend on stops.
+        scheduled = record.iteration % self.every == 0
+        if scheduled and not self.exact:
+            self.set_intercept(self.risk.intercept(s.x))
+        if self.small(record.value, self._least(record)) and self._reached(s.x, record):
+            self.verdict = "converged"
+        elif scheduled and self._stalled(record):
+            self.verdict = "stalled"
+        return bool(self.verdict)
+
+    def restore(self, state: State, batch_intercept: float) -> None:
+        """As it was when that state was recorded."""
+        self.set_intercept(batch_intercept)
+        for row in state.records:
+            if row[0] % self.every == 0:
+                self._stalled(as_record(row))
+
+    def set_intercept(self, b: float) -> None:
+        """The intercept that batches use."""
+        if isinstance(self.risk.f, WithIntercept):
+            self.risk.f.intercept = b
+
+    @property
+    def batch_intercept(self) -> float:
+        """What `set_intercept` set last."""
+        f = self.risk.f
+        return f.intercept if isinstance(f, WithIntercept) else 0.0
+
+    def certificate(self, x: Array, record: Record) -> Certificate:
+        """What is returned at the last record: rounded to the data's dtype, and measured so."""
+        b = self.risk.intercept(x)
+        if x.dtype == self.dtype:
+            return Certificate(x, b, record.value, self._least(record))
+        coef, b = x.astype(self.dtype), float(self.dtype.type(b))
+        x = coef.astype(x.dtype)
+        best, value = self.risk.f.value(x), self.risk.value_at(x, b)
+        gap = self.constraint.gap(x, self.risk.f.gradient(x)) + value - best
+        return Certificate(coef, b, value, min(max(0.0, gap), self.above(value, record)))
+
+    def above(self, value: float, record: Record) -> float:
+        """How far a value can be above the minimum, by the best bound so far; rounding included."""
+        return _over(value, max(record.lower_bound, self.risk.f.lower_bound))
+
+    def small(self, value: float, gap: float) -> bool:
+        """Whether a gap is within the tolerance."""
+        return gap <= self.tol * max(abs(value), FLOOR)
+
+    def radius_matters(self, x: Array, value: float) -> bool:
+        """Whether x is at the boundary, or a gap over ten times the set above 1 % of the value."""
+        if not hasattr(self.constraint, "radius") or self.constraint.violation(1.01 * x) > 0:
+            return True
+        g = self.risk.f.gradient(x)
+        larger_gap = float(dot(g, x - 10 * self.constraint.lmo(g)))
+        return larger_gap > 0.01 * max(abs(value), FLOOR)
+
+    def _least(self, record: Record) -> float:
+        """A bound on the suboptimality: the gap, or the value over what f is never below."""
+        return min(record.gap, _over(record.value, self.risk.f.lower_bound))
+
+    def _reached(self, x: Array, record: Record) -> bool:
+        """Whether what would be returned is as good as the record, which rounding may prevent."""
+        now = self.certificate(x, record)
+        return self.small(now.value, now.gap)
+
+    def _stalled(self, record: Record) -> bool:
+        lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
+        tighter = record.gap < 0.99 * self.best_gap
+        self.idle = 0 if lower or tighter or not self.exact else self.idle + 1
+        self.best_value = min(self.best_value, record.value)
+        self.best_gap = min(self.best_gap, record.gap)
+        return self.idle >= PATIENCE
+
+
+def _over(value: float, lower: float) -> float:
+    """value - lower >= 0, rounding included; a loss that reaches its bound of 0 has no rounding."""
+    noise = 4 * float(np.finfo(np.float64).eps) * abs(value)
+    return max(0.0, value - lower) + (noise if lower != 0 else 0.0)

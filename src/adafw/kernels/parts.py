@@ -1,0 +1,102 @@
+"""What kernels take: plain arrays and numbers under names. Importing this imports no numba."""
+
+from typing import Any, NamedTuple
+
+
+class Terms(NamedTuple):
+    """f_i(x) = weights_i l(<a_i, x> + intercept, y_i), with a_i the rows of a matrix."""
+
+    rows: Any  #: as kernels/rows.py takes them
+    y: Any
+    weights: Any  #: empty if all are 1
+    loss: int  #: its number in codes.py
+    intercept: float
+
+
+class Batches(NamedTuple):
+    """Those of iterations t, t + 1, ..: the k-th holds the rows indices[ends[k] : ends[k + 1]]."""
+
+    t: int
+    indices: Any
+    ends: Any
+
+
+class Estimate(NamedTuple):
+    """g_t and what it is made from.
+
+    CSFW: `memory` is alpha, and g = sum alpha_i a_i follows its changes. SVRF: `memory` holds the
+    slopes at the snapshot, `base` the gradient there, and g is made anew.
+    """
+
+    kind: int
+    memory: Any
+    base: Any
+    g: Any
+
+
+class Steps(NamedTuple):
+    """How x moves: the step's number, and for each iteration what its schedules say.
+
+    `sizes` are eta_t, or gamma_t in Template 1; `bounds` are those on the inner steps.
+    """
+
+    kind: int
+    sizes: Any
+    bounds: Any
+    inner_steps: int
+    offset: float
+
+
+class Point(NamedTuple):
+    """x, moved in place, and the radius of the ball that it stays in."""
+
+    x: Any
+    radius: float
+
+
+class Active(NamedTuple):
+    """The active coordinates, and the values of g, h, x, y and grad Q there.
+
+    In increasing order, since sums over them then have one order, whether a run was stopped in
+    between or not, and the lowest index wins ties by itself.
+    """
+
+    index: Any
+    g: Any
+    h: Any
+    x: Any
+    y: Any
+    q: Any
+
+
+class Bits(NamedTuple):
+    """g as unsigned integers: the largest of them, sign masked, belongs to the largest |g_j|.
+
+    `peaks` is room for the largest of each block; `refused` the bits of the least |g_j| that is
+    refused: infinity, or what has an infinite square where squares are summed. A sum that
+    overflows later is noticed as soon as its h_j is needed. Where h_j = infinity no step would
+    move x_j, and the run would stall without a word.
+    """
+
+    g: Any
+    magnitude: Any  #: all bits but the sign
+    refused: Any
+    peaks: Any
+
+
+class Ledger(NamedTuple):
+    """What a lazy run keeps of every feature and every row: see kernels/lazy_l1.py."""
+
+    table: Any
+    stamps: Any
+    alpha: Any
+    room: int
+    work: Any
+
+
+class Listed(NamedTuple):
+    """The candidates features[:size]: all with |g_j| >= threshold, and perhaps others."""
+
+    features: Any
+    size: int
+    threshold: float

@@ -1,0 +1,81 @@
+"""Which code runs the iterations: the one loop, or a fast path where one knows the problem."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adafw import solver
+from adafw.algorithms import Algorithm
+from adafw.constraints.base import Constraint
+from adafw.metrics import AdaGrad
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.solver import FastPath, State
+
+NAMES = ("auto", "generic", "fused", "lazy")
+
+
+class Generic:
+    """The one loop, which knows every problem."""
+
+    name = "generic"
+
+    def fits(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        return True
+
+    def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
+        return True
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
+        """Compiles the products and passes over long vectors that an iteration asks for."""
+        s.workspace = {}  # of another path, and out of date after the first iteration
+        if type(f) in (LinearModel, WithIntercept):
+            _warm_up(f, algorithm)
+
+    def run(
+        self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> State:  # fmt: skip
+        return solver.run(f, constraint, algorithm, s, n, stop)
+
+
+def find(
+    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, name: str = "auto"
+) -> FastPath:
+    """The path of that name for this problem; the fastest one if it is "auto"."""
+    if name not in NAMES:
+        raise ValueError(f"path must be one of {', '.join(NAMES)}, got {name!r}.")
+    known = [*fast_paths(), Generic()]
+    for path in known:
+        wanted = path.pays if name == "auto" else lambda *_, path=path: path.name == name
+        if path.fits(f, constraint, algorithm) and wanted(f, constraint, algorithm):
+            return path
+    if len(known) == 1:
+        raise ValueError(
+            f"there is no {name} path, as adafw.fused cannot be imported; leave path out, or give "
+            "path='generic'."
+        )
+    raise ValueError(
+        f"there is no {name} path for {algorithm} on {f!r} over {constraint!r}; leave path out, "
+        "or give path='generic'."
+    )
+
+
+def fast_paths() -> Sequence[FastPath]:
+    """All there are, in the order in which they are tried; none if the folder is missing."""
+    try:
+        from adafw.fused import PATHS
+    except ImportError as missing:
+        if missing.name != "adafw.fused":  # it is there, and something else is not
+            raise
+        return ()
+    return PATHS
+
+
+def _warm_up(f: Any, algorithm: Algorithm) -> None:
+    first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
+    f.combine(f.slopes(zero, first), first)
+    metric: Any = getattr(algorithm.step, "metric", None)
+    if type(metric) is AdaGrad:
+        metric.update(zero, 0, metric.init(zero))

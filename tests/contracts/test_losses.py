@@ -1,0 +1,183 @@
+"""What every loss promises, and that what it declares is so. A new loss is one line in LOSSES."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from adafw import losses, names
+from adafw.describe import describe
+
+# With the targets it is tried on.
+SIGNS, NUMBERS, COUNTS = [-1.0, 1.0], [-2.0, 0.0, 0.3, 7.0], [0.0, 0.5, 1.0, 30.0]
+LOSSES = [
+    (losses.Squared(), NUMBERS),
+    (losses.Logistic(), SIGNS),
+    (losses.SquaredHinge(), SIGNS),
+    (losses.Huber(), NUMBERS),
+    (losses.Huber(0.2), NUMBERS),
+    (losses.SmoothedHinge(), SIGNS),
+    (losses.SmoothedHinge(0.1), SIGNS),
+    (losses.Poisson(), COUNTS),
+]
+Z = np.linspace(-8.003, 8.001, 401)  # off the kinks
+
+every_loss = pytest.mark.parametrize(("loss", "targets"), LOSSES, ids=lambda v: repr(v))
+each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def grid(targets, dtype=np.float64):
+    """Every z with every target."""
+    z, y = np.meshgrid(Z, targets)
+    return z.ravel().astype(dtype), y.ravel().astype(dtype)
+
+
+def test_every_loss_is_held_to_it(nothing_left_out):
+    tried = [loss for loss, _ in LOSSES]
+    where = "LOSSES of tests/contracts/test_losses.py"
+    nothing_left_out(losses.Loss, "losses", tried, where)
+    with pytest.raises(AssertionError, match=f"add a line for Poisson to {where}"):
+        nothing_left_out(losses.Loss, "losses", tried[:-1], where)
+
+
+def test_every_loss_has_a_name_in_the_front_ends(nothing_left_out):
+    tried = [entry.make() for entry in names.LOSSES]
+    nothing_left_out(losses.Loss, "losses", tried, "LOSSES of src/adafw/names.py")
+
+
+@every_loss
+def test_slope_is_the_derivative(loss, targets):
+    z, y = grid(targets)
+    h = 1e-6
+    difference = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.slope(z, y), difference, rtol=1e-7, atol=1e-6)
+
+
+@each_dtype
+@every_loss
+def test_dtype_is_kept(loss, targets, dtype):
+    z, y = grid(targets, dtype)
+    assert loss.value(z, y).dtype == loss.slope(z, y).dtype == loss.mean(z).dtype == dtype
+    if loss.has_second:
+        assert loss.second(z, y).dtype == dtype
+
+
+@every_loss
+def test_second_is_the_derivative_of_the_slope_and_within_the_curvature(loss, targets):
+    z, y = grid(targets)
+    h = 1e-5
+    difference = (loss.slope(z + h, y) - loss.slope(z - h, y)) / (2 * h)
+    assert (difference <= loss.curvature * (1 + 1e-6) + 1e-9).all()
+    if loss.has_second:
+        np.testing.assert_allclose(loss.second(z, y), difference, rtol=1e-5, atol=1e-6)
+
+
+@every_loss
+def test_convexity_is_as_declared(loss, targets):
+    z, y = grid(targets)
+    rise = loss.slope(z + 0.1, y) - loss.slope(z, y)
+    assert (rise.min() >= -1e-12) == loss.convex
+
+
+@every_loss
+def test_no_value_is_below_the_least_and_some_are_near(loss, targets):
+    y = np.array(targets)
+    least = loss.least(y)
+    assert least.shape == y.shape
+    assert (least >= loss.lower_bound).all()
+    for low, target in zip(least, targets, strict=True):
+        y = np.array([target])
+        at = minimize_scalar(lambda z, y=y: loss.value(np.array([z]), y)[0], bounds=(-60, 60))
+        z, many = np.append(Z, at.x), np.full(len(Z) + 1, target)
+        reached = loss.value(z, many).min()
+        assert low <= reached
+        assert np.isneginf(low) or reached <= low + 1e-9
+
+
+@every_loss
+def test_quadratic_and_residual_are_as_declared(loss, targets):
+    z, y = grid(targets)
+    third = loss.slope(z + 1, y) - 2 * loss.slope(z, y) + loss.slope(z - 1, y)
+    assert (np.abs(third).max() < 1e-9) == loss.quadratic
+    moved = np.abs(loss.value(z + 0.5, y + 0.5) - loss.value(z, y)).max()
+    assert (moved < 1e-9) == loss.residual
+
+
+@every_loss
+def test_targets_are_those_of_the_task(loss, targets):
+    loss.check(np.array(targets))
+    assert min(targets) >= loss.least_target
+    if loss.task == "classification":
+        with pytest.raises(ValueError, match=r"takes labels -1 and \+1, got 0.5"):
+            loss.check(np.array([1.0, 0.5]))
+    if np.isfinite(loss.least_target):
+        with pytest.raises(ValueError, match=f"targets y >= {loss.least_target:g}, got"):
+            loss.check(np.array([loss.least_target - 1]))
+
+
+@every_loss
+def test_mean_is_where_a_regression_loss_is_least(loss, targets):
+    """At targets y the best prediction z has mean(z) = y."""
+    if loss.task == "classification":
+        return
+    for target in targets:
+        if target > loss.least_target:
+            y = np.array([target])
+            best = minimize_scalar(lambda z, y=y: loss.value(np.array([z]), y)[0], bounds=(-9, 9))
+            assert loss.mean(np.array([best.x]))[0] == pytest.approx(target, abs=1e-3)
+
+
+@every_loss
+def test_probabilities_are_those_that_make_the_loss_a_likelihood(loss, targets):
+    if not loss.has_probabilities:
+        with pytest.raises(TypeError, match="knows no probabilities; Logistic does"):
+            loss.probabilities(Z)
+        return
+    chances = loss.probabilities(Z)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    for k, label in enumerate(SIGNS):
+        value = loss.value(Z, np.full_like(Z, label))
+        np.testing.assert_allclose(-np.log(chances[:, k]), value, rtol=1e-9)
+    several = loss.probabilities(np.stack([Z, -Z, 0 * Z], axis=1))
+    np.testing.assert_allclose(several.sum(axis=1), 1)
+    assert (several.argmax(axis=1) == np.where(Z > 0, 0, 1)).all()
+
+
+@every_loss
+def test_description_is_plain_and_names_the_loss(loss, targets):
+    assert json.loads(json.dumps(describe(loss)))["name"] == type(loss).__name__
+
+
+class Bare(losses.Loss):
+    """What a loss must define, and no more."""
+
+    curvature = 1.0
+
+    def value(self, z, y):
+        return np.sqrt(1 + (z - y) ** 2)
+
+    def slope(self, z, y):
+        return (z - y) / np.sqrt(1 + (z - y) ** 2)
+
+
+def test_what_is_not_declared_is_not_claimed():
+    loss, y = Bare(), np.ones(3)
+    assert loss.lower_bound == -np.inf
+    assert np.isneginf(loss.least(y)).all()
+    declared = (loss.has_second, loss.has_probabilities, loss.quadratic, loss.residual)
+    assert declared == (False,) * 4
+    with pytest.raises(TypeError, match="Bare does not know its second derivative"):
+        loss.second(y, y)
+
+
+def test_defining_it_declares_it():
+    class Rich(Bare):
+        def second(self, z, y):
+            return (1 + (z - y) ** 2) ** -1.5
+
+    class Richer(Rich):
+        pass
+
+    assert Richer.has_second
+    assert not Richer.has_probabilities

@@ -1,0 +1,208 @@
+import numpy as np
+import pytest
+
+from adafw.experiments.convex import ConvexKind
+from adafw.experiments.convex.case import LinearCase, LinearMethod
+from adafw.experiments.convex.claims import CLAIMS
+from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.spec import Spec
+from adafw.recorder import Trace
+
+FW = {"name": "CSFW"}
+GRAD = {"name": "AdaGrad", "learning_rate": 1.0}
+SAME = {"name": "AdaGrad", "learning_rate": 1.0, "gradient": "CSFW"}
+DIRECT = {"gradient": "CSFW", "step": "PreconditionedStep"}
+
+
+def ada(k=2):
+    return {"name": "AdaCSFW", "learning_rate": 1.0, "inner_steps": k}
+
+
+def trace(gap, value):
+    rows = []
+    for cpu, share in ((0.0, 1.0), (1.0, 0.5), (2.0, 0.0)):
+        row = dict.fromkeys(Trace.columns, 0.0)
+        row |= {"cpu_seconds": cpu, "gap": gap + share, "value": value + share, "lower_bound": 0.0}
+        rows.append(tuple(row.values()))
+    return Trace(rows)
+
+
+CASE = LinearCase(
+    name="p", data={}, methods=(), loss="Logistic", set={"name": "L1Ball", "radius": 1.0}
+)
+
+
+def experiment(claim, **budget):
+    return Spec("e", "e", "convex", (CASE,), budget, claims=(claim,))
+
+
+def judge(outcome):
+    ConvexKind().check(outcome.spec, "here")
+    (found,) = ConvexKind().judge(outcome)
+    return found
+
+
+def outcome(claim, *entries, audit=None, statuses="max_epochs"):
+    """Entries are (table, final gaps over seeds[, final values])."""
+    made = []
+    for number, (table, gaps, *values) in enumerate(entries):
+        finals = values[0] if values else gaps
+        runs = {i: trace(g, v) for i, (g, v) in enumerate(zip(gaps, finals, strict=True))}
+        method = LinearMethod(f"{table.get('name', 'direct')} {number}", table)
+        made.append(Curve(CASE, method, runs, dict.fromkeys(runs, statuses)))
+    extras = {} if audit is None else {"audit": {"p": {"step": audit}}}
+    return judge(Outcome(experiment(claim), {}, tuple(made), extras))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([1, 2, 3], [5, 6, 7], "holds"),
+        ([5, 6, 7], [1, 2, 3], "fails"),
+        ([1, 5, 9], [2, 6, 8], "undecided"),
+        ([1, 1, 1], [1, 1, 1], "undecided"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("claim", "table"),
+    [
+        ("best projection-free by gap", FW),
+        ("faster than projected", GRAD),
+        ("faster than projected with the same estimator", SAME),
+        ("better than the alternatives", DIRECT),
+    ],
+)
+def test_verdicts(claim, table, ours, theirs, verdict):
+    found = outcome(claim, (ada(), ours), (table, theirs))
+    assert found.verdict == verdict
+    assert "AdaCSFW 0" in found.evidence
+
+
+def test_a_single_seed_decides_nothing():
+    claim = "best projection-free by gap"
+    assert outcome(claim, (ada(), [1]), (FW, [9])).verdict == "undecided"
+
+
+def test_the_best_rival_decides():
+    claim = "best projection-free by gap"
+    assert outcome(claim, (ada(), [2, 2]), (FW, [9, 9]), (FW, [1, 1])).verdict == "fails"
+    assert outcome(claim, (ada(), [2, 2]), (FW, [9, 9]), (FW, [1, 3])).verdict == "undecided"
+    assert outcome(claim, (ada(), [9, 9]), (ada(), [1, 1]), (FW, [3, 3])).verdict == "holds"
+
+
+def test_objective_and_gap_are_judged_apart():
+    lines = ((ada(), [1, 1], [7, 7]), (FW, [2, 2], [6, 6]))
+    assert outcome("best projection-free by gap", *lines).verdict == "holds"
+    assert outcome("best projection-free by objective", *lines).verdict == "fails"
+
+
+def test_estimators_are_not_mixed_up():
+    lines = ((ada(), [2, 2]), (SAME, [1, 1]), (GRAD, [3, 3]))
+    assert outcome("faster than projected", *lines).verdict == "holds"
+    assert outcome("faster than projected with the same estimator", *lines).verdict == "fails"
+
+
+def test_times_in_the_evidence():
+    found = outcome("faster than projected", (ada(), [0, 0]), (GRAD, [0.5, 0.5]))
+    assert "final gap 1 CPU s instead of 2" in found.evidence
+    found = outcome("faster than projected", (ada(), [2, 2]), (GRAD, [1, 1]))
+    assert "never reached" in found.evidence
+
+
+def test_nothing_to_compare_is_not_tested():
+    for claim in CLAIMS:
+        assert outcome(claim, (GRAD, [1, 1])).verdict == "not tested"
+
+
+def test_bounds():
+    lines = ((ada(), [1, 1]),)
+    name = "bounds not active"
+    none = {"inner": 100, "exceeded": 0, "cut": 0}
+    some = {"inner": 100, "exceeded": 3, "cut": 1}
+    assert outcome(name, *lines, audit=none).verdict == "holds"
+    found = outcome(name, *lines, audit=some)
+    assert found.verdict == "fails"
+    assert "3 (3.00%)" in found.evidence
+
+
+def test_clipping():
+    assert outcome("no clipping needed", (ada(), [1, 1])).verdict == "holds"
+    assert outcome("no clipping needed", (ada(), [1, 1]), statuses="diverged").verdict == "fails"
+
+
+def test_inner_steps():
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (5, 2), (20, 4))]
+    assert outcome("K about 5 is good", *lines).verdict == "holds"
+    assert outcome("large K is slower", *lines).verdict == "holds"
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (5, 8), (20, 1))]
+    assert outcome("K about 5 is good", *lines).verdict == "fails"
+    assert outcome("large K is slower", *lines).verdict == "fails"
+
+
+def test_unknown_claim():
+    with pytest.raises(ValueError, match=r"claims must be among .*, got 'it flies'"):
+        outcome("it flies", (ada(), [1, 1]))
+
+
+def test_a_diverged_rival_loses():
+    found = outcome("best projection-free by gap", (ada(), [1, 1]), (FW, [2, 2]))
+    assert found.verdict == "holds"
+    runs = {0: trace(0.0, 0.0), 1: trace(0.0, 0.0)}
+    diverged = Curve(CASE, LinearMethod("x", FW), runs, dict.fromkeys(runs, "diverged"))
+    assert np.isinf(diverged.final("gap")).all()
+
+
+def falling(power):
+    """Gaps t^-power in epochs 1 to 1000, scaled to meet those of t^-1 in epoch 10."""
+    rows = []
+    for epoch in np.geomspace(1, 1000, 61):
+        row = dict.fromkeys(Trace.columns, 0.0)
+        row |= {"epoch": epoch, "gap": 10 ** (power - 1) * epoch**-power, "value": 1.0}
+        rows.append(tuple(row.values()))
+    return Trace(rows)
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (0.5, "ahead in epochs 1 to 10 of 1e+03"),
+        (2.0, "ahead in epochs 10 to 1e+03 of 1e+03"),
+        (1.0, "ahead in every epoch from 1 to 1e+03"),
+    ],
+)
+def test_evidence_tells_when_the_adaptive_method_leads(power, words):
+    curves = tuple(
+        Curve(CASE, LinearMethod(name, table), {0: falling(p)}, {0: "max_epochs"})
+        for name, table, p in (("ours", ada(), power), ("theirs", FW, 1.0))
+    )
+    found = judge(Outcome(experiment("best projection-free by gap"), {}, curves))
+    assert found.evidence.endswith(words)
+
+
+def test_a_tolerance_that_ends_runs_early_goes_with_no_claims():
+    spec = experiment("no clipping needed", max_epochs=1, gap_tolerance=1e-3)
+    with pytest.raises(ValueError, match="cannot go with a gap_tolerance"):
+        ConvexKind().check(spec, "here")
+
+
+def test_only_the_longest_leads_are_listed():
+    rng = np.random.default_rng(0)
+
+    def wiggling():
+        rows = []
+        for epoch in np.geomspace(1, 1000, 61):
+            row = dict.fromkeys(Trace.columns, 0.0)
+            row |= {"epoch": epoch, "gap": 10 ** rng.uniform(-0.1, 0.1) / epoch, "value": 1.0}
+            rows.append(tuple(row.values()))
+        return Trace(rows)
+
+    curves = tuple(
+        Curve(CASE, LinearMethod(name, table), {0: wiggling()}, {0: "max_epochs"})
+        for name, table in (("ours", ada()), ("theirs", FW))
+    )
+    found = judge(Outcome(experiment("best projection-free by gap"), {}, curves))
+    spans, rest = found.evidence.split("ahead in epochs ")[1].split(" and ")
+    assert spans.count(" to ") == 3
+    starts = [float(span.split(" to ")[0]) for span in spans.split(", ")]
+    assert starts == sorted(starts)
+    assert "shorter spans of 1e+03" in rest

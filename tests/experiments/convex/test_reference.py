@@ -1,0 +1,22 @@
+import numpy as np
+import pytest
+
+import adafw
+from adafw.experiments.convex.reference import best_algorithm
+
+
+@pytest.mark.parametrize(
+    ("columns", "constraint", "name", "left"),
+    [
+        (20, adafw.L1Ball(1.0), "Newton", 1e-12),
+        (600, adafw.L1Ball(1.0), "Spectral", 1e-9),
+        (600, adafw.UserSet(adafw.L1Ball(1.0).lmo, np.zeros(600)), "FW", 0.1),
+    ],
+)
+def test_the_reference_is_by_the_best_exact_method(columns, constraint, name, left):
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.standard_normal((50, columns)), np.ones(50), adafw.losses.Logistic())
+    algorithm = best_algorithm(f, constraint)
+    assert algorithm.name == name
+    result = adafw.minimize(f, constraint, algorithm, max_iterations=100, progress=False)
+    assert result.gap < left * result.trace["gap"][0]

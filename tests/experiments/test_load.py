@@ -1,0 +1,180 @@
+import re
+
+import pytest
+
+import adafw
+from adafw.experiments import load_spec, names
+from adafw.experiments.kinds import KINDS
+from adafw.experiments.values import build
+from adafw.tuning import TUNING_SEED
+
+MINIMAL = """
+loss = "Logistic"
+set = { name = "L1Ball", radius = 2.0 }
+budget = { max_epochs = 1 }
+data = { name = "support_vector", m = 10, n = 3 }
+algorithms = [{ name = "CSFW" }]
+"""
+
+
+def load(tmp_path, text, **options):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return load_spec(path, **options)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_of_the_package_can_be_built(name, quick):
+    spec = load_spec(name, quick)
+    assert spec.name == name
+    assert spec.quick is quick
+    assert quick or len(spec.seeds) >= (3 if spec.kind == "networks" else 5)
+    assert spec.kind in KINDS
+    for case in spec.cases:
+        for method in case.methods:
+            assert method.family in ("frank-wolfe", "adaptive", "projected", "other")
+            assert method.parts
+
+
+def test_a_reduced_experiment_has_a_full_form(tmp_path):
+    reduced, full = load_spec("cifar10"), load_spec("cifar10", full=True)
+    assert (reduced.reduced, full.reduced) == (True, False)
+    assert (full.budget, len(full.seeds)) == ({"max_epochs": 100}, 5)
+    assert full.cases[0].data["rows"] == 50_000 > reduced.cases[0].data["rows"]
+    whole = load(tmp_path, MINIMAL, full=True)  # a file without the table is the full form already
+    assert whole == load(tmp_path, MINIMAL)
+    with pytest.raises(ValueError, match="got both"):
+        load_spec("cifar10", quick=True, full=True)
+
+
+def test_the_paper_s_settings():
+    def lines(name):
+        return {m.label: m.algorithm for m in load_spec(name).cases[0].methods}
+
+    for name, label, eta, inner in (
+        ("svm", "AdaCSFW", 10**-1.5, 2), ("year", "AdaSVRF", 10**0.5, 2),
+        ("rcv1", "AdaCSFW", 100.0, 5),
+    ):  # fmt: skip
+        step = lines(name)[label].step
+        assert step.learning_rate(0) == pytest.approx(eta)
+        assert step.inner_steps == inner
+    for name, adagrad, amsgrad in (
+        ("svm", 0.1, 0.01),
+        ("year", 10**-0.5, 10**-1.5),
+        ("rcv1", 1, 0.1),
+    ):
+        assert lines(name)["AdaGrad"].step.learning_rate(0) == pytest.approx(adagrad)
+        assert lines(name)["AMSGrad"].step.learning_rate(0) == pytest.approx(amsgrad)
+        assert {"SFW", "SVRF", "SPIDER-FW", "ORGFW", "CSFW"} <= set(lines(name))
+    for case in load_spec("sensitivity").cases:
+        inner = [m.table["inner_steps"] for m in case.methods if "inner_steps" in m.table]
+        assert inner == [1, 2, 3, 5, 7, 10, 20]
+
+
+def test_a_file_of_one_s_own(tmp_path):
+    spec = load(tmp_path, MINIMAL)
+    assert spec.name == "mine"
+    (case,) = spec.cases
+    assert case.constraint == adafw.L1Ball(2.0)
+    data = case.dataset()
+    f = case.objective(data.A, data.y)
+    assert f.rows.shape == (10, 3)
+    assert spec.seeds == (1, 2, 3, 4, 5)
+
+
+def test_short_and_long_names_mean_the_same(tmp_path):
+    """One registry serves files, estimators and the command line."""
+    long = load(tmp_path, MINIMAL)
+    for old, new in (('"Logistic"', '"logistic"'), ('"L1Ball"', '"l1"')):
+        (case,), (other,) = long.cases, load(tmp_path, MINIMAL.replace(old, new)).cases
+        assert (other.constraint, other.loss_function) == (case.constraint, case.loss_function)
+        assert other.words == case.words
+
+
+def test_quick_lies_over_the_file(toml):
+    full, quick = load_spec(toml), load_spec(toml, quick=True)
+    assert (len(full.seeds), len(quick.seeds)) == (3, 1)
+    assert quick.budget == {"max_iterations": 10}
+    assert quick.cases[0].data == {"name": "support_vector", "m": 100, "n": 12, "seed": 4}
+
+
+def test_quick_data_of_one_problem_among_several(tmp_path):
+    parts = "\n".join(
+        f'[[problems]]\nname = "{name}"\nloss = "Logistic"\n'
+        'set = { name = "L1Ball", radius = 2.0 }\n'
+        'data = { name = "support_vector", m = 10, n = 3 }\nalgorithms = [{ name = "CSFW" }]'
+        for name in ("a", "b")
+    )
+    text = f"budget = {{ max_epochs = 1 }}\n{parts}\n[quick.data.b]\nrows = 5\n"
+    with pytest.raises(ValueError, match="names of problems must differ"):
+        load(tmp_path, text.replace('name = "b"', 'name = "a"'))
+    spec = load(tmp_path, text, quick=True)
+    assert [case.dataset().A.shape[0] for case in spec.cases] == [10, 5]
+    assert spec.setting(spec.cases[0], spec.cases[0].methods[0]) == "a: defaults"
+
+
+def test_values_in_words(tmp_path):
+    assert build("learning_rate", "10^-3/2") == 10**-1.5
+    assert build("learning_rate", 0.5) == 0.5
+    assert build("batch_size", {"name": "Share", "parts": 7})(0, 70) == 10
+    assert isinstance(build("gradient", "SVRF"), adafw.gradients.SVRF)
+    text = MINIMAL.replace(
+        '{ name = "CSFW" }', '{ name = "SFW", batch_size = { name = "Share", parts = 7 } }'
+    )
+    assert load(tmp_path, text).cases[0].methods[0].setting == "batch_size=Share(parts=7)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"Logistic"', '"Logstic"', "loss must be one of logistic, .*, got 'Logstic'"),
+        ('"L1Ball", radius = 2.0', '"L1Ball", radius = 0', "radius must be a number"),
+        ('"L1Ball", radius = 2.0', '"minimize"', "set must be one of l1, .*, got 'minimize'"),
+        ("radius = 2.0", "radius = 2.0, size = 2.0", "set L1Ball cannot be made: .*size"),
+        ("max_epochs = 1", "epochs = 1", "budget must set one of max_iterations"),
+        ("max_epochs = 1", "max_epochs = 1, seed = 2", "budget of .* keys .* only, got 'seed'"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW" }', "AdaCSFW needs learning_rate"),
+        ('{ name = "CSFW" }', '{ name = "CSFW" }, { name = "CSFW" }', "labels .* must differ"),
+        ('{ name = "CSFW" }', '{ label = "mine" }', "an algorithm needs a name"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "10^x" }', 'or "10.<fraction>"'),
+        ("algorithms =", "algoritms =", "keys .* only, got 'algoritms'"),
+        ("loss =", "seeds = [1, 1]\nloss =", "seeds must be different"),
+        ("loss =", f"seeds = [{TUNING_SEED}]\nloss =", "by which learning rates are tuned"),
+        ("loss =", "loss ==", "must be a TOML file"),
+        ("loss =", 'name = "../x"\nloss =', "name must be letters"),
+        ("loss =", "name = 5\nloss =", "name must be a text"),
+        ("loss =", "title = 5\nloss =", "title must be a text"),
+        ("loss =", "seeds = 5\nloss =", "seeds must be a list of numbers"),
+        ("loss =", 'notes = "hello"\nloss =', "notes must be a list of texts"),
+        ("loss =", 'claims = "no clipping needed"\nloss =', "claims must be a list of texts"),
+        ('[{ name = "CSFW" }]', '"CSFW"', "algorithms must be a list of tables"),
+        ('[{ name = "CSFW" }]', '["CSFW"]', "algorithms must be a list of tables"),
+        ('[{ name = "CSFW" }]', '{ name = "CSFW" }', "algorithms must be a list of tables"),
+        ('{ name = "CSFW" }', '{ name = "CSFW", label = 3 }', "label must be a text"),
+        ('{ name = "CSFW" }', '{ label = "a", step = "FrankWolfeStep" }', "a gradient and a step"),
+        ('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "10^1/0" }', "fraction"),
+    ],
+)
+def test_mistakes_are_told_before_any_work(tmp_path, old, new, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        load(tmp_path, MINIMAL.replace(old, new))
+
+
+def test_unknown_experiment_and_data(tmp_path):
+    with pytest.raises(ValueError, match=r"experiment must be one of .*rcv1, .* or a TOML file"):
+        load_spec("nothing")
+    spec = load(tmp_path, MINIMAL.replace("support_vector", "vectors"))
+    with pytest.raises(ValueError, match="data must be one of support_vector"):
+        spec.cases[0].dataset()
+    spec = load(tmp_path, MINIMAL.replace('"support_vector"', '"support_vector", width = 3'))
+    with pytest.raises(ValueError, match=r"support_vector cannot be loaded: .*'width'"):
+        spec.cases[0].dataset()
+    with pytest.raises(ValueError, match="data must be a table"):
+        load(tmp_path, re.sub(r"data = .*", 'data = "rcv1"', MINIMAL))
+
+
+def test_data_paths_are_relative_to_the_file(tmp_path):
+    adafw.datasets.write_libsvm(tmp_path / "a.svm", [[1.0, 2.0], [3.0, 0.0]], [1, -1])
+    text = MINIMAL.replace('"support_vector", m = 10, n = 3', '"libsvm", path = "a.svm"')
+    assert load(tmp_path, text).cases[0].dataset().A.shape == (2, 2)

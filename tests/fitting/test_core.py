@@ -1,0 +1,196 @@
+"""Many targets of one design: one digest, any number of threads, deadline, checkpoints."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from adafw.fitting import Checkpoint, Deadline, Design, Settings, Targets, fit_targets
+from adafw.fitting import checkpoint as files
+from adafw.fitting.storage import write_arrays
+from adafw.losses import Logistic
+
+
+def problem(seed=0, m=300, n=40, classes=4, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.3)
+    y = (A[:, :classes] + rng.normal(size=(m, classes))).argmax(axis=1)
+    return sparse.csr_array(A.astype(dtype)), Targets.of_classes(y)
+
+
+def plan(**changes):
+    return Settings(**{"radius": 3.0, **changes}).plan("classification")
+
+
+LONG = dict(tol=0, algorithm="CSFW", max_epochs=1e9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", [lambda A: A, lambda A: A.toarray()], ids=["csr", "dense"])
+@pytest.mark.parametrize("algorithm", ["auto", "AdaCSFW"])
+def test_any_number_of_jobs_gives_the_same_bits(algorithm, make, dtype):
+    A, targets = problem(dtype=dtype)
+    given = dict(algorithm=algorithm, tol=1e-2 if algorithm == "AdaCSFW" else 1e-6, max_epochs=30)
+    one, *others = (
+        fit_targets(Design(make(A)), targets, plan(**given, n_jobs=n)).fits for n in (None, 2, 4)
+    )
+    for fits in others:
+        for a, b in zip(one, fits, strict=True):
+            np.testing.assert_array_equal(a.coef, b.coef)
+            assert (a.intercept, a.gap, a.n_iter) == (b.intercept, b.gap, b.n_iter)
+
+
+def test_data_are_checked_and_digested_once(monkeypatch):
+    """However many targets: one look for NaN, one digest of the matrix."""
+    from adafw import rows
+    from adafw.rows import csr
+
+    looked, digested = [], []
+    check, digest = rows._check_finite, csr.digest
+    monkeypatch.setattr(rows, "_check_finite", lambda v: (looked.append(1), check(v))[1])
+    monkeypatch.setattr(csr, "digest", lambda a: (digested.append(a.size), digest(a))[1])
+    A, targets = problem(classes=6)
+    fitted = fit_targets(Design(A), targets, plan())
+    assert len(fitted.fits) == 6
+    assert len(looked) == 1
+    assert len(digested) == 3  # values, columns, rows
+    fit_targets(Design(A, finite=True), targets, plan())
+    assert len(looked) == 1
+    with pytest.raises(ValueError, match="A must be finite"):
+        Design(A * np.nan)
+
+
+def test_deadline_leaves_later_fits_at_their_start():
+    A, targets = problem()
+    fitted = fit_targets(Design(A), targets, plan(**LONG), deadline=Deadline(0.3))
+    assert [fit.status for fit in fitted.fits] == ["max_seconds", *["not started"] * 3]
+    assert not fitted.fits[1].coef.any()
+    assert np.isfinite(fitted.fits[1].gap)
+    assert [n.kind for n in fitted.notices] == ["unfinished", "not started"]
+    assert "the time is up" in fitted.notices[0].text
+    assert "raise max_seconds or tol" in fitted.notices[0].text
+    assert fitted.notices[1].text == "3 of 4 classes were not started."
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_deadline_is_that_of_all_classes_and_of_the_search(n_jobs):
+    """No time left: nothing is searched, nothing runs, and what there is is told."""
+    A, targets = problem()
+    spent = Deadline(0.0)
+    given = dict(algorithm="AdaCSFW", max_epochs=1e9, tol=0, n_jobs=n_jobs)
+    fits = fit_targets(Design(A), targets, plan(**given), deadline=spent).fits
+    assert {fit.status for fit in fits} == {"max_seconds", "not started"}
+    assert all(fit.n_iter == 0 for fit in fits)
+    fits = fit_targets(Design(A), targets, plan(**given, max_seconds=0.2)).fits
+    assert {fit.status for fit in fits} <= {"max_seconds", "not started"}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_ctrl_c_ends_all_fits_and_keeps_them(n_jobs, tmp_path):
+    A, targets = problem()
+    checkpoint = Checkpoint(tmp_path / "c", {}, every_seconds=1e9)
+    running = set()
+
+    def watch(k, record):
+        """Strikes once, when all that can run do."""
+        if record.iteration and k not in running:
+            running.add(k)
+            if len(running) == n_jobs:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    fitted = fit_targets(
+        Design(A), targets, plan(**LONG, n_jobs=n_jobs), checkpoint=checkpoint, watch=watch,
+        deadline=Deadline(300.0),
+    )  # fmt: skip
+    assert fitted.interrupted
+    statuses = [fit.status for fit in fitted.fits]
+    assert statuses == ["interrupted"] * n_jobs + ["not started"] * (4 - n_jobs)
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert sorted(back.current) == list(range(n_jobs))
+    for k, now in back.current.items():
+        np.testing.assert_array_equal(now.state.x, fitted.fits[k].resume.state.x)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
+    A, targets = problem()
+    given = dict(algorithm="AdaCSFW", learning_rate=1.0, tol=0, n_jobs=n_jobs)
+    whole = fit_targets(Design(A), targets, plan(**given, max_epochs=12)).fits
+    begun = Checkpoint(tmp_path / "c", {"a": 1}, every_seconds=0)
+
+    def watch(k, record):
+        if k == 2 and record.epoch > 5:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        fit_targets(Design(A), targets, plan(**given, max_epochs=12), checkpoint=begun, watch=watch)
+    back = Checkpoint(tmp_path / "c", {"a": 1}, every_seconds=0)
+    back.load()
+    assert 2 in back.current
+    assert 0 in back.finished
+    seen = []
+    rest = fit_targets(
+        Design(A), targets, plan(**given, max_epochs=12), checkpoint=back,
+        watch=lambda k, record: seen.append(k),
+    ).fits  # fmt: skip
+    assert 0 not in seen
+    for a, b in zip(whole, rest, strict=True):
+        np.testing.assert_array_equal(a.coef, b.coef)
+        assert (a.intercept, a.gap, a.status) == (b.intercept, b.gap, b.status)
+    done = Checkpoint(tmp_path / "c", {"a": 1})
+    done.load()
+    for k, fit in enumerate(rest):
+        again = done.finished[k]
+        assert (fit.gap, fit.n_iter, fit.radius_matters) == (
+            again.gap, again.n_iter, again.radius_matters,
+        )  # fmt: skip
+        assert fit.trace[-1] == again.trace[-1]
+
+
+def test_a_failure_in_a_thread_is_raised():
+    A, _ = problem()
+    bad = Targets((np.ones(300), np.full(300, 5.0)))
+    with pytest.raises(ValueError, match=r"labels -1 and \+1, got 5"):
+        fit_targets(Design(A), bad, plan(fit_intercept=False, n_jobs=2))
+
+
+def test_checkpoint_of_another_problem_or_format_is_refused(tmp_path):
+    path = tmp_path / "c"
+    one = fit_targets(Design(problem()[0]), problem()[1], plan(max_epochs=1)).fits[0]
+    Checkpoint(path, {"loss": "a", "seed": 1}).finish(0, one)
+    with pytest.raises(ValueError, match="belongs to another fit: loss differ"):
+        Checkpoint(path, {"loss": "b", "seed": 1}).load()
+    write_arrays(path, "adafw checkpoint", 1, {"problem": {}, "fits": []}, {})
+    with pytest.raises(ValueError, match=r"has format 1 of an older adafw, .* start anew"):
+        Checkpoint(path, {}).load()
+    write_arrays(path, "adafw checkpoint", files.FORMAT + 1, {}, {})
+    with pytest.raises(ValueError, match="upgrade adafw"):
+        Checkpoint(path, {}).load()
+    missing = Checkpoint(tmp_path / "missing", {})
+    missing.load()
+    assert missing.finished == missing.current == {}
+
+
+def test_notices():
+    A, targets = problem()
+    assert fit_targets(Design(A), targets, plan()).notices == ()
+    (late,) = fit_targets(Design(A), targets, plan(max_epochs=2, tol=1e-12)).notices
+    assert late.kind == "unfinished"
+    assert "(max_epochs=2 is used up)" in late.text
+    (wide,) = fit_targets(Design(A), targets, plan(radius=1e5)).notices
+    assert (wide.kind, "the radius 100000 has no effect" in wide.text) == ("no effect", True)
+
+
+def test_predictor_is_made_of_the_fits():
+    A, targets = problem()
+    fitted = fit_targets(Design(A), targets, plan())
+    scores = fitted.predictor.decision(A)
+    for k, fit in enumerate(fitted.fits):
+        np.testing.assert_allclose(scores[:, k], A @ fit.coef + fit.intercept, atol=1e-12)
+        mean = Logistic().value(scores[:, k], targets.vectors[k]).mean()
+        assert fit.value == pytest.approx(mean, rel=1e-12)
+    losses = fitted.predictor.losses(A, targets.classes[targets.labels])
+    assert losses.mean() == pytest.approx(sum(fit.value for fit in fitted.fits), rel=1e-12)

@@ -1,0 +1,92 @@
+"""Targets as the losses take them, and weights of classes."""
+
+import numpy as np
+import pytest
+from sklearn.utils.class_weight import compute_sample_weight
+
+from adafw import losses
+from adafw.fitting import LinearPredictor, Targets
+from adafw.fitting.targets import decide_task
+
+
+def test_one_against_rest():
+    two = Targets.of_classes(np.array(["b", "a", "b"]))
+    assert two.classes.tolist() == ["a", "b"]
+    assert [v.tolist() for v in two.vectors] == [[1, -1, 1]]
+    three = Targets.of_classes(np.array([5, 7, 9, 5]))
+    assert [v.tolist() for v in three.vectors] == [[1, -1, -1, 1], [-1, 1, -1, -1], [-1, -1, 1, -1]]
+    assert three.task == "classification"
+    part = Targets.of_classes(np.array([9, 9]), np.array([5, 7, 9]))
+    assert [v.tolist() for v in part.vectors] == [[-1, -1], [-1, -1], [1, 1]]
+
+
+def test_numbers_one_or_several():
+    one = Targets.of_numbers(np.array([1, 2]), np.float32)
+    assert one.vectors[0].dtype == np.float32
+    assert one.task == "regression"
+    both = Targets.of_numbers(np.array([[1.0, 2.0], [3.0, 4.0]]), float)
+    assert [v.tolist() for v in both.vectors] == [[1, 3], [2, 4]]
+    with pytest.raises(ValueError, match="targets of a regression must be numbers, got"):
+        Targets.of_numbers(np.array(["a"]), float)
+
+
+@pytest.mark.parametrize("wanted", ["balanced", {0: 2.0, 1: 0.5, 2: 3.0}, {1: 4.0}])
+def test_class_weights_are_scikit_learn_s(wanted):
+    y = np.random.default_rng(0).integers(0, 3, 50)
+    got = Targets.of_classes(y).weights(wanted, None, float)
+    np.testing.assert_allclose(got, compute_sample_weight(wanted, y))
+
+
+def test_balanced_weights_count_sample_weights():
+    rng = np.random.default_rng(1)
+    y, w = rng.integers(0, 3, 60), rng.integers(1, 4, 60)
+    targets = Targets.of_classes(y)
+    weights = targets.weights("balanced", w, float)
+    repeated = Targets.of_classes(y.repeat(w)).weights("balanced", None, float)
+    np.testing.assert_allclose(weights / w, np.array([repeated[y.repeat(w) == k][0] for k in y]))
+    sums = [weights[y == k].sum() for k in range(3)]
+    np.testing.assert_allclose(sums, sums[0])
+
+
+def test_bad_weights_are_named():
+    y = np.array([0, 1, 1])
+    targets = Targets.of_classes(y)
+    with pytest.raises(ValueError, match="class_weight must be None, 'balanced' or a dict"):
+        targets.weights("balance", None, float)
+    with pytest.raises(ValueError, match="class_weight must name classes of y, got 7"):
+        targets.weights({7: 1.0}, None, float)
+    np.testing.assert_array_equal(targets.weights({0: 1, 1: 2, 7: 3}, None, float), [1, 2, 2])
+    with pytest.raises(ValueError, match="at least two classes with positive weight, got 1 class"):
+        targets.weights({0: 0.0}, None, float)
+    with pytest.raises(ValueError, match="at least two classes"):
+        Targets.of_classes(np.ones(3)).weights(None, None, float)
+
+
+def test_task():
+    numbers, labels = np.linspace(0, 1, 30), np.array([0.0, 1.0])
+    assert decide_task(numbers) == "regression"
+    assert decide_task(labels) == decide_task(np.array(["a"])) == "classification"
+    assert decide_task(labels, "regression") == decide_task(labels, loss="Huber") == "regression"
+    assert decide_task(numbers, loss=losses.Logistic()) == "classification"
+    with pytest.raises(ValueError, match="loss logistic does not fit the task regression"):
+        decide_task(labels, "regression", "logistic")
+
+
+def test_predictions_mean_what_the_loss_says():
+    X = np.array([[1.0, 2.0], [0.0, -1.0]])
+    coef, b = np.ones((1, 2)), np.array([0.5])
+    z = np.array([3.5, -0.5])
+    poisson = LinearPredictor(coef, b, None, losses.Poisson())
+    np.testing.assert_allclose(poisson.predict(X), np.exp(z))
+    np.testing.assert_allclose(LinearPredictor(coef, b, None, losses.Huber()).predict(X), z)
+    labels = np.array(["no", "yes"])
+    two = LinearPredictor(coef, b, labels, losses.Logistic())
+    assert two.predict(X).tolist() == ["yes", "no"]
+    np.testing.assert_allclose(two.predict_proba(X)[:, 1], 1 / (1 + np.exp(-z)))
+    np.testing.assert_allclose(
+        two.losses(X, np.array(["yes", "yes"])), losses.Logistic().value(z, np.ones(2))
+    )
+    with pytest.raises(ValueError, match="loss logistic only"):
+        LinearPredictor(coef, b, labels, losses.SquaredHinge()).predict_proba(X)
+    with pytest.raises(ValueError, match="loss logistic only"):
+        poisson.predict_proba(X)

@@ -1,0 +1,203 @@
+"""What every kind of rows promises: what its dense matrix gives. A new kind is a line in ROWS."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from adafw.rows import CentredRows, EntryRows, MatrixRows, Rows, as_rows
+
+
+def matrix(dtype=np.float64, m=30, n=6):
+    rng = np.random.default_rng(0)
+    A = np.where(rng.random((m, n)) < 0.4, rng.normal(size=(m, n)) + 1, 0.0).astype(dtype)
+    A[:, 4] = 0  # a column that is empty
+    A[5] = 0
+    return A
+
+
+def centred_csr(dtype):
+    A = matrix(dtype)
+    return A.astype(float) - A.mean(0, dtype=float), as_rows(sparse.csr_array(A)).centred()[0]
+
+
+def entries(dtype):
+    r, c = np.array([0, 2, 2, 1, 2]), np.array([1, 0, 0, 1, 0])
+    A = np.zeros((5, 6))
+    A[np.arange(5), 2 * r + c] = 1
+    return A, EntryRows(r, c, (3, 2), np.dtype(dtype))
+
+
+#: (a dense matrix, the rows that stand for it).
+ROWS = {
+    "dense": lambda dtype: (matrix(dtype), as_rows(matrix(dtype))),
+    "csr": lambda dtype: (matrix(dtype), as_rows(sparse.csr_array(matrix(dtype)))),
+    "centred": centred_csr,
+    "entries": entries,
+    "matrices": lambda dtype: (
+        matrix(dtype),
+        MatrixRows(as_rows(sparse.csr_array(matrix(dtype))), (2, 3)),
+    ),
+}
+STORED = {"dense": 180, "csr": np.count_nonzero(matrix()), "entries": 5}
+WITH_COLUMNS = ("dense", "csr", "centred")
+
+each_kind = pytest.mark.parametrize("kind", ROWS)
+each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def close(got, exact, dtype=np.float64):
+    np.testing.assert_allclose(got, exact, rtol=0, atol=1e-12 if dtype == np.float64 else 1e-4)
+
+
+def test_every_kind_is_held_to_it(nothing_left_out):
+    tried = [make(np.float64)[1] for make in ROWS.values()]
+    nothing_left_out(Rows, "rows", tried, "ROWS of tests/rows/test_contract.py")
+
+
+@each_dtype
+@each_kind
+def test_products_are_those_of_the_matrix(kind, dtype):
+    A, rows = ROWS[kind](dtype)
+    rng = np.random.default_rng(1)
+    x, p = rng.normal(size=rows.shape[1:]).astype(dtype), rng.normal(size=len(A)).astype(dtype)
+    batch = np.array([3, 0, 3])
+    for got, exact in (
+        (rows.dot(x), A @ x.ravel()),
+        (rows.dot(x, batch), A[batch] @ x.ravel()),
+        (rows.combine(p), (p @ A).reshape(x.shape)),
+        (rows.combine(p[:3], batch), (p[:3] @ A[batch]).reshape(x.shape)),
+        (rows.dot_columns(p), (p @ A).reshape(x.shape)),
+    ):
+        assert got.dtype == dtype
+        close(got, exact, dtype)
+
+
+@each_dtype
+@each_kind
+def test_numbers_that_they_declare(kind, dtype):
+    A, rows = ROWS[kind](dtype)
+    w = np.random.default_rng(2).random(len(A)).astype(dtype)
+    assert rows.shape[0] == len(A)
+    assert rows.stored == STORED.get(kind, STORED["csr"])
+    assert rows.largest == pytest.approx(np.abs(A).max(), rel=1e-6)
+    close(rows.gram(w), (A * w[:, None]).T @ A, dtype)
+    spread = np.average((A - np.average(A, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    close(rows.variances(w), spread.reshape(rows.shape[1:]), dtype)
+    assert rows.variances(w).dtype == np.float64
+    json.dumps(rows.describe())
+    assert str(rows)
+
+
+@each_kind
+def test_rows_taken_are_those_of_the_matrix(kind):
+    A, rows = ROWS[kind](np.float64)
+    chosen = np.array([4, 1, 1, 3])
+    some = rows.take(chosen)
+    assert type(some) is type(rows)
+    assert some.shape == (4, *rows.shape[1:])
+    x = np.random.default_rng(3).normal(size=rows.shape[1:])
+    close(some.dot(x), A[chosen] @ x.ravel())
+
+
+@each_kind
+def test_in_double_precision_products_are_float64(kind):
+    A, rows = ROWS[kind](np.float32)
+    double = rows.doubled()
+    assert type(double) is type(rows)
+    assert double.dtype == np.float64
+    rng = np.random.default_rng(4)
+    x, p = rng.normal(size=rows.shape[1:]), rng.normal(size=len(A))
+    tolerance = 1e-6 if kind == "centred" else 1e-12  # whose mean is rounded to float32
+    np.testing.assert_allclose(double.dot(x), A.astype(float) @ x.ravel(), atol=tolerance)
+    np.testing.assert_allclose(double.dot_columns(p).ravel(), p @ A.astype(float), atol=tolerance)
+    assert double.doubled().dtype == np.float64
+
+
+@each_dtype
+@pytest.mark.parametrize("chosen", [[4, 0, 3], [2], [5, 4, 3, 2, 1, 0], [1, 1]], ids=str)
+@pytest.mark.parametrize("kind", WITH_COLUMNS)
+def test_columns_are_those_of_the_matrix(kind, chosen, dtype):
+    A, rows = ROWS[kind](dtype)
+    some, B = rows.columns(np.array(chosen)), A[:, chosen]
+    assert type(some) is type(rows)
+    assert some.dtype == dtype
+    rng = np.random.default_rng(5)
+    x, p = rng.normal(size=len(chosen)).astype(dtype), rng.normal(size=len(A)).astype(dtype)
+    batch = np.array([9, 2, 2])
+    close(some.dot(x), B @ x, dtype)
+    close(some.dot(x, batch), B[batch] @ x, dtype)
+    close(some.combine(p), p @ B, dtype)
+    close(some.gram(np.abs(p)), (B * np.abs(p)[:, None]).T @ B, dtype)
+    if kind == "csr":
+        assert some.matrix.format == "csr"
+        assert some.matrix.has_canonical_format
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_columns_are_kept_as_rows_of_their_own(kind):
+    A, rows = ROWS[kind](np.float64)
+    turned = rows.by_columns
+    assert turned is rows.by_columns
+    assert turned.shape == A.shape[::-1]
+    x = np.random.default_rng(6).normal(size=len(A))
+    close(turned.dot(x), A.T @ x)
+    close(turned.dot(x, np.array([5, 0])), A.T[[5, 0]] @ x)
+    if kind == "csr":  # what kernels want: unsigned, and column j between its two starts
+        values, places, starts = turned.arrays
+        assert places.dtype.kind == starts.dtype.kind == "u"
+        for j in range(6):
+            part = slice(int(starts[j]), int(starts[j + 1]))
+            np.testing.assert_array_equal(values[part], A[places[part], j])
+
+
+@each_dtype
+def test_products_with_all_columns_of_wide_data_are_made_column_by_column(dtype):
+    A = matrix(dtype, 6, 40)
+    rows, p = as_rows(sparse.csr_array(A)), np.random.default_rng(9).normal(size=6).astype(dtype)
+    close(rows.dot_columns(p), p @ A, dtype)
+    np.testing.assert_array_equal(rows.dot_columns(p), rows.by_columns.dot(p))
+    assert rows.dot_columns(p).dtype == dtype
+    close(rows.centred()[0].dot_columns(p), p @ (A - A.mean(0)), dtype)
+
+
+@pytest.mark.parametrize("kind", WITH_COLUMNS)
+def test_blocks_are_rows_of_the_matrix(kind):
+    A, rows = ROWS[kind](np.float64)
+    close(rows.block(slice(3, 9)), A[3:9])
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_centred_rows_have_mean_zero(kind):
+    A, rows = ROWS[kind](np.float64)
+    w = np.random.default_rng(7).random(len(A))
+    for weights in (None, w):
+        inner, mean = rows.centred(weights)
+        B = A - np.average(A, axis=0, weights=weights)
+        close(mean, np.average(A, axis=0, weights=weights))
+        x = np.random.default_rng(8).normal(size=6)
+        close(inner.dot(x), B @ x)
+
+
+def test_what_a_kind_cannot_do_is_said():
+    for kind in ("entries", "matrices"):
+        rows = ROWS[kind](np.float64)[1]
+        with pytest.raises(TypeError, match=f"{type(rows).__name__} cannot be centred"):
+            rows.centred()
+        with pytest.raises(TypeError, match="cannot be restricted to some columns"):
+            rows.columns(np.array([0]))
+        with pytest.raises(TypeError, match="cannot be written out as a dense array"):
+            rows.block(slice(0, 1))
+        with pytest.raises(TypeError, match="cannot be saved; save the matrix it is made of"):
+            rows.parts()
+    inner = ROWS["centred"](np.float64)[1]
+    assert isinstance(inner, CentredRows)
+    with pytest.raises(TypeError, match="CentredRows cannot be saved"):
+        inner.parts()
+
+
+def test_no_entries_at_all():
+    rows = as_rows(sparse.csr_array((3, 2)))
+    assert (rows.stored, rows.largest) == (0, 0.0)
+    close(rows.dot_columns(np.ones(3)), np.zeros(2))

@@ -1,0 +1,77 @@
+"""One table of names: complete, each thing under two names, one sentence for what is missing."""
+
+import inspect
+
+import pytest
+
+import adafw
+from adafw import algorithms, losses
+from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
+
+#: Sets that plain parameters cannot describe.
+WITHOUT_NAME = {"Constraint", "Product", "UserSet"}
+
+
+def public(module, kind):
+    return {
+        name for name, thing in vars(module).items()
+        if inspect.isclass(thing) and issubclass(thing, kind) and not inspect.isabstract(thing)
+    }  # fmt: skip
+
+
+def test_every_set_loss_and_preset_has_a_name():
+    """A new one without its line in adafw/names.py fails here."""
+    assert public(adafw, adafw.Constraint) - WITHOUT_NAME == {e.long_name for e in SETS}
+    assert public(losses, losses.Loss) == {e.long_name for e in LOSSES}
+    presets = {
+        name for name, thing in vars(adafw).items()
+        if inspect.isfunction(thing) and thing.__module__ == algorithms.__name__
+    }  # fmt: skip
+    assert presets == {e.long_name for e in ALGORITHMS}
+
+
+@pytest.mark.parametrize("registry", [SETS, LOSSES, ALGORITHMS], ids=lambda r: r.kind)
+def test_two_names_mean_one_thing(registry):
+    for entry in registry:
+        assert registry.find(entry.name) is registry.find(entry.long_name) is entry
+        assert entry.name in str(registry)
+        assert entry.help
+        given = inspect.signature(entry.make).parameters
+        assert set(entry.parameters) <= set(given)
+        needed = {n for n, p in given.items() if p.default is p.empty} - {"radius"}
+        assert needed <= set(entry.parameters)
+        if registry is SETS:
+            assert entry.sized == ("radius" in given)
+    assert len({e.name for e in registry} | {e.long_name for e in registry}) == len(
+        [*registry]
+    ) + sum(e.name != e.long_name for e in registry)
+
+
+def test_made_by_name():
+    assert SETS.make("l1", radius=2.0) == SETS.make("L1Ball", radius=2.0) == adafw.L1Ball(2.0)
+    assert LOSSES.make("huber", delta=3.0) == LOSSES.make("Huber", delta=3.0) == losses.Huber(3.0)
+    assert ALGORITHMS.make("AdaCSFW", learning_rate=0.1) == adafw.AdaCSFW(0.1)
+    assert SETS.find("ksparse").parameters == {"k": 10}
+    assert SETS.find("lp").parameters == {"p": NEEDED}
+
+
+def test_tasks():
+    assert str(losses_for("classification")) == "logistic, squared_hinge, smoothed_hinge"
+    assert str(losses_for("regression")) == "squared, huber, poisson"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SETS.make("l3", radius=1.0), r"constraint must be one of l1, l2, .*, got 'l3'\."),
+        (lambda: SETS.called("set").find(3), r"set must be one of l1, l2, .*, got 3\."),
+        (lambda: SETS.make("l1"), "constraint l1 cannot be made: missing .* 'radius'"),
+        (lambda: SETS.make("l1", radius=1.0, k=3), "constraint l1 cannot be made: .* 'k'"),
+        (lambda: SETS.make("l1", radius=-1.0), "radius must be"),
+        (lambda: LOSSES.find("hinge"), "loss must be one of logistic, .*, got 'hinge'"),
+        (lambda: ALGORITHMS.find("Adam"), "algorithm must be one of FW, SFW, .*, got 'Adam'"),
+    ],
+)
+def test_bad_names_and_parameters(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
