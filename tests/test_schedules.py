@@ -54,11 +54,11 @@ def test_ranges_are_checked_for_numbers_at_once_and_for_functions_when_called():
     assert as_schedule(np.float32(0.5), "x", 0)(3) == 0.5
 
 
-def test_a_learning_rate_must_be_given_and_the_message_names_tune():
+def test_a_learning_rate_is_auto_unless_given():
     for preset in (adafw.AdaFW, adafw.AdaSFW, adafw.AdaSVRF, adafw.AdaSPIDERFW, adafw.AdaORGFW,
                    adafw.AdaCSFW, adafw.AdamSFW, adafw.AdaGrad, adafw.AMSGrad):  # fmt: skip
-        with pytest.raises(TypeError, match=r"needs learning_rate: .* adafw\.tune"):
-            preset()
+        assert preset().step.learning_rate == "auto"
+        assert preset(0.5).step.learning_rate(3) == 0.5
 
 
 def test_clipping_bounds_are_checked():

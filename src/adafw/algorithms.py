@@ -59,25 +59,6 @@ class Algorithm:
         return self.name
 
 
-class _Required:
-    """Stands for a learning rate that was not given."""
-
-    def __repr__(self) -> str:
-        return "required"
-
-
-_REQUIRED: Any = _Required()
-
-
-def _rate(learning_rate: Any, name: str) -> Any:
-    if learning_rate is _REQUIRED:
-        raise TypeError(
-            f"{name} needs learning_rate: no value fits all problems; give one, or let adafw.tune "
-            "search for it as the paper does."
-        )
-    return learning_rate
-
-
 # Template 1: Frank-Wolfe steps ------------------------------------------------------------------
 
 
@@ -221,7 +202,7 @@ class AdaptivePreset(Protocol):
 
     def __call__(
         self,
-        learning_rate: ScheduleLike = _REQUIRED,
+        learning_rate: ScheduleLike | str = "auto",
         inner_steps: int = 5,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
@@ -235,14 +216,14 @@ def _adaptive(
     """The preset that joins an estimate with Template 3 and AdaGrad's metric."""
 
     def preset(
-        learning_rate: ScheduleLike = _REQUIRED,
+        learning_rate: ScheduleLike | str = "auto",
         inner_steps: int = 5,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
         batch_size: ScheduleLike | None = None,
     ) -> Algorithm:
         metric = metrics.AdaGrad(offset)
-        step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+        step = AdaptiveStep(learning_rate, inner_steps, max_step, metric)
         return Algorithm(estimator(batch_size), step, name)
 
     preset.__name__ = preset.__qualname__ = name
@@ -251,14 +232,14 @@ def _adaptive(
 
 
 def AdaFW(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     inner_steps: int = 5,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
 ) -> Algorithm:
     """Template 3 with exact gradients and AdaGrad's metric."""
     metric = metrics.AdaGrad(offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdaFW"), inner_steps, max_step, metric)
+    step = AdaptiveStep(learning_rate, inner_steps, max_step, metric)
     return Algorithm(gradients.Full(), step, "AdaFW")
 
 
@@ -290,7 +271,7 @@ AdaCSFW = _adaptive(
 
 
 def AdamSFW(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     inner_steps: int = 5,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
@@ -299,7 +280,7 @@ def AdamSFW(
 ) -> Algorithm:
     """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
     metric = metrics.AMSGrad(betas, offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdamSFW"), inner_steps, max_step, metric)
+    step = AdaptiveStep(learning_rate, inner_steps, max_step, metric)
     return Algorithm(gradients.Minibatch(batch_size), step, "AdamSFW")
 
 
@@ -307,25 +288,25 @@ def AdamSFW(
 
 
 def AdaGrad(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     gradient: GradientEstimator | None = None,
 ) -> Algorithm:
     """Algorithm 2: projected AdaGrad; minibatches of m // 100, or any `gradient` estimator."""
-    step = ProjectedStep(_rate(learning_rate, "AdaGrad"), metrics.AdaGrad(offset))
+    step = ProjectedStep(learning_rate, metrics.AdaGrad(offset))
     return Algorithm(_estimator(gradient, batch_size), step, "AdaGrad")
 
 
 def AMSGrad(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     gradient: GradientEstimator | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
 ) -> Algorithm:
     """Projected AMSGrad; minibatches of m // 100, or any `gradient` estimator."""
-    step = ProjectedStep(_rate(learning_rate, "AMSGrad"), metrics.AMSGrad(betas, offset))
+    step = ProjectedStep(learning_rate, metrics.AMSGrad(betas, offset))
     return Algorithm(_estimator(gradient, batch_size), step, "AMSGrad")
 
 

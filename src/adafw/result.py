@@ -19,7 +19,8 @@ class Result:
     `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
     convex), `status` and `message` why the run stopped, `trace` all records, `state` what
     `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations,
-    `active_set` None or the (weights, atoms) that x is made of.
+    `active_set` None or the (weights, atoms) that x is made of, `learning_rate` the last one used
+    (None if the step has none).
     """
 
     x: Array
@@ -34,6 +35,7 @@ class Result:
     title: str = ""
     path: str = "generic"
     active_set: tuple[Array, Any] | None = field(default=None, repr=False)
+    learning_rate: float | None = None
 
     def __str__(self) -> str:
         last = self.trace[-1]
@@ -58,7 +60,7 @@ class Result:
 
 def conclude(
     s: State, f: FiniteSum, algorithm: Algorithm, status: str, limits: Limits, tolerance: float,
-    title: str, path: str,
+    title: str, path: str, learning_rate: float | None,
 ) -> Result:  # fmt: skip
     """The result of a run that ended with this status."""
     trace = Trace(s.records)
@@ -81,5 +83,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path, algorithm.step.active_set(s.x, s.step),
+        path, algorithm.step.active_set(s.x, s.step), learning_rate,
     )  # fmt: skip

@@ -134,6 +134,17 @@ def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.i
     return Schedule(rule, name, low, high, above, infinite)
 
 
+def as_rate(value: ScheduleLike | str, *, infinite: bool = False) -> Schedule | str:
+    """`value` as a schedule of learning rates; "auto" stays, and is left to the run."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(
+                f'learning_rate must be a number, a function of t or "auto", got {value!r}.'
+            )
+        return value
+    return as_schedule(value, "learning_rate", 0, above=True, infinite=infinite)
+
+
 def as_probability(value: ScheduleLike | None) -> Schedule | None:
     """`value` as a schedule of probabilities; None stays None."""
     return None if value is None else as_schedule(value, "probability", 0, 1)
