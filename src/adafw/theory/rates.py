@@ -115,8 +115,8 @@ def variances(
     """Bounds on E ||g_t - grad f(x_t)||^2 for t = 0 .. steps - 1, steps being <= gamma_t D long.
 
     a = L D gamma_{t-1} bounds the change of every term's gradient, y the root of the mean square
-    of grad f_i(x_t) less what is kept of it. SAGA: y^2 <- q a^2 + (1 - q) (y + a)^2 with q the chance
-    of a refresh, from y = G; s^2 = y^2 / b. LSVRG: the same with q = p, from 0, and
+    of grad f_i(x_t) less what is kept of it. SAGA: y^2 <- q a^2 + (1 - q) (y + a)^2 with q the
+    chance of a refresh, from y = G; s^2 = y^2 / b. LSVRG: the same with q = p, from 0, and
     s^2 = (1 - p) y^2 / b. PAGE: s^2 <- (1 - p) (s^2 + a^2 / b). Momentum:
     s^2 <- (1 - rho)^2 (s + a)^2 + rho^2 G^2 / b.
     """
