@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
+from adafw.algorithms import Algorithm
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
 from adafw.solver import State
@@ -16,7 +18,9 @@ class Result:
 
     `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
     convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations.
+    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations,
+    `active_set` None or the (weights, atoms) that x is made of, `learning_rate` the last one used
+    (None if the step has none).
     """
 
     x: Array
@@ -30,6 +34,8 @@ class Result:
     state: State = field(repr=False)
     title: str = ""
     path: str = "generic"
+    active_set: tuple[Array, Any] | None = field(default=None, repr=False)
+    learning_rate: float | None = None
 
     def __str__(self) -> str:
         last = self.trace[-1]
@@ -53,8 +59,9 @@ class Result:
 
 
 def conclude(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str, path: str
-) -> Result:
+    s: State, f: FiniteSum, algorithm: Algorithm, status: str, limits: Limits, tolerance: float,
+    title: str, path: str, learning_rate: float | None,
+) -> Result:  # fmt: skip
     """The result of a run that ended with this status."""
     trace = Trace(s.records)
     last = trace[-1]
@@ -76,5 +83,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path,
+        path, algorithm.step.active_set(s.x, s.step), learning_rate,
     )  # fmt: skip

@@ -56,7 +56,7 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     if type(algorithm.gradient) not in _ESTIMATES:
         return False
     if type(step) is FrankWolfeStep:
-        return type(step.step_size) is Schedule
+        return type(step.step_size) is Schedule and step.averaging is None
     if is_projected(algorithm) and type(algorithm.gradient) is not gradients.CSFW:
         return False
     if type(step) is AdaptiveStep and step.inner_gap is not None:

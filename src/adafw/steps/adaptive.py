@@ -8,7 +8,7 @@ from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import as_schedule
+from adafw.schedules import as_rate, as_schedule
 from adafw.steps import subproblem
 from adafw.steps.base import Step
 from adafw.typing import Array
@@ -18,10 +18,10 @@ from adafw.typing import Array
 class AdaptiveStep(Step):
     """K Frank-Wolfe steps, from y = x_t, on Q_t(y) = <m_t, y> + ||y - x_t||^2_{H_t} / (2 eta_t).
 
-    `learning_rate` (eta_t > 0; inf leaves the linear term alone), `inner_steps` (K >= 1),
-    `max_step` (gamma_t in [0, 1], the bound on each step), `metric` (H_t and m_t), `inner_gap`
-    (phi_t >= 0: the alternative of section 3.1, where the inner loop also ends as soon as the
-    Frank-Wolfe gap of Q_t is at most phi_t, and K is the most it may do).
+    `learning_rate` (eta_t > 0, or "auto" in `minimize`; inf leaves the linear term alone),
+    `inner_steps` (K >= 1), `max_step` (gamma_t in [0, 1], the bound on each step), `metric` (H_t
+    and m_t), `inner_gap` (phi_t >= 0: the alternative of section 3.1, where the inner loop also
+    ends as soon as the Frank-Wolfe gap of Q_t is at most phi_t, and K is the most it may do).
 
     `inner`: "frank_wolfe" is the paper's loop, K = 5 unless given. "corrective" minimises Q_t over
     the set to rounding, by linear minimisations and steps on what they returned (`subproblem`), or
@@ -39,7 +39,7 @@ class AdaptiveStep(Step):
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
             raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
-        eta = as_schedule(self.learning_rate, "learning_rate", 0, above=True, infinite=True)
+        eta = as_rate(self.learning_rate, infinite=True)
         object.__setattr__(self, "learning_rate", eta)
         if self.inner not in ("frank_wolfe", "corrective"):
             raise ValueError(f'inner must be "frank_wolfe" or "corrective", got {self.inner!r}.')
