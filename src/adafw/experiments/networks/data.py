@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adafw import checks, datasets
 from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
+from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 
 Arrays = dict[str, NDArray[Any]]
@@ -37,7 +38,7 @@ class NetworkData:
         with replacing(folder, folder=True) as partial:
             for split in SPLITS:
                 for name, array in getattr(self, split).items():
-                    np.save(partial / f"{split}-{name}.npy", array)
+                    write_npy(partial / f"{split}-{name}.npy", array)
 
 
 def mapped(folder: Path, split: Split) -> Arrays:
