@@ -73,7 +73,7 @@ def try_slip(slip: dict, tree: Path) -> str:
     if compiled:
         _forget_kernels(tree)
     tests = [test for test in slip["tests"] if (tree / test).exists()]
-    quiet = "-x -q -p no:cacheprovider -p no:xdist".split()
+    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", *quiet, "-m", "not slow", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
     try:
