@@ -37,6 +37,8 @@ def engines() -> dict[str, Engine]:
 #: How often an attack has its turn in a round: dear ones seldom, the most fruitful often.
 SHARES = {"libsvm": 6, "csv": 2, "state": 4, "runs": 12, "npz": 2, "model": 2}
 DEAR = {"kill-fit", "kill-reproduce", "kill-save", "kill-parts", "cut-parts"}
+#: Of the time, what these may take together.
+_DEAR_SHARE = 0.3
 
 
 def once(engine: str, number: int, seed: int, folder: Path) -> str:
@@ -100,6 +102,7 @@ class Attack:
         command = [sys.executable, "-m", "torture.worker", json.dumps({
             "seed": self.seed, "done": plan, "seconds": seconds, "only": self.only,
             "cheap": self.cheap,
+            "spent": {name: score.seconds for name, score in self.scores.items()},
         })]  # fmt: skip
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -202,10 +205,12 @@ def work(plan: dict) -> None:
     end = time.monotonic() + plan["seconds"]
     # Each shift begins where the last one ended in the round.
     place = sum(done.values())
+    spent = sum(plan["spent"].values())
+    dear = sum(seconds for name, seconds in plan["spent"].items() if name in DEAR)
     while time.monotonic() < end:
         name = turns[place % len(turns)]
         place += 1
-        if name in DEAR and len(names) > 1 and place % 5:
+        if name in DEAR and len(names) > 1 and dear > _DEAR_SHARE * spent:
             continue
         number = done[name]
         done[name] += 1
@@ -223,7 +228,10 @@ def work(plan: dict) -> None:
             event["failed"] = f"{type(error).__name__}: {error}"
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        _tell(**event, took=time.monotonic() - began)
+        took = time.monotonic() - began
+        spent += took
+        dear += took if name in DEAR else 0.0
+        _tell(**event, took=took)
 
 
 def _tell(**event: object) -> None:
