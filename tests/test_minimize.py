@@ -301,7 +301,11 @@ def test_a_value_that_overflows_ends_the_run_as_diverged():
 
     f = adafw.UserSum(5, value, gradient)
     step_size = 0.2
-    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(step_size), x0=np.zeros(1), max_iterations=50)
+    r = adafw.minimize(
+        f, adafw.L1Ball(1.0), adafw.FW(step_size), x0=np.zeros(1), max_iterations=50,
+        record_every=50,
+    )  # fmt: skip
+    assert r.trace["wall_seconds"][-1] == r.state.wall_seconds > 0
     assert r.status == "diverged"
     assert r.x[0] <= 0.5
     assert np.isfinite(r.value)

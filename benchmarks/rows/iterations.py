@@ -33,7 +33,7 @@ def million():
     f, ball = adafw.LinearModel(wide, y, losses.Logistic()), adafw.L1Ball(100.0)
     sides = {
         "NumPy": lambda plain=PlainAdaCSFW(wide, y, 100.0, 100.0, 5, 200): plain.run(3),
-        "adafw": Side(f, ball, adafw.AdaCSFW(100.0, 5, batch_size=200)),
+        "adafw": Side(f, ball, adafw.AdaCSFW(100.0, 5, batch_size=200), each=2000),
     }
     return ratio("NumPy", "adafw", sides, 5)
 
@@ -46,7 +46,8 @@ def lazy():
         per_row = wide.nnz / 20_000
         f = adafw.LinearModel(wide, y, losses.Logistic())
         algorithm = adafw.AdaCSFW(100.0, 5, batch_size=round(15_000 / per_row))
-        sides[name] = Side(f, adafw.L1Ball(100.0), algorithm, "lazy")
+        # Long stretches, as between records: each ends with one pass over n, for who looks then.
+        sides[name] = Side(f, adafw.L1Ball(100.0), algorithm, "lazy", each=2000)
     return ratio("10 M", "47 k", sides)
 
 

@@ -40,9 +40,10 @@ from adafw.constraints import (
     UnitSimplex,
     UserSet,
 )
-from adafw.minimize import Result, minimize
+from adafw.minimize import minimize
 from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
 from adafw.recorder import Record, Trace, every
+from adafw.result import Result
 from adafw.solver import State
 from adafw.tuning import Tuning, tune
 

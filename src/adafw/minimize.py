@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
-from adafw.recorder import Clock, Every, Record, Recorder, Trace, as_record
+from adafw.recorder import Clock, Every, Record, Recorder, as_record
+from adafw.result import Result, conclude
 from adafw.solver import Diverged, FastPath, State
 from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
@@ -29,50 +30,9 @@ _SEED: Any = type("Seed", (int,), {})(0)
 
 #: Seconds between two looks at the limits on time and at the display.
 _LOOK = 0.1
-#: Iterations of one stretch at most, if no record or limit ends it: they are counted beforehand.
-_LONGEST = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a run found. `x`, `value` and `gap` belong to the last iterate.
-
-    `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
-    convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations.
-    """
-
-    x: Array
-    value: float
-    gap: float
-    lower_bound: float
-    best: Record
-    status: str
-    message: str
-    trace: Trace
-    state: State = field(repr=False)
-    title: str = ""
-    path: str = "generic"
-
-    def __str__(self) -> str:
-        last = self.trace[-1]
-        rows = [
-            ("status", self.message),
-            ("value", f"{self.value:.10g}"),
-            ("gap", f"{self.gap:.4e}"),
-            ("lower bound", f"{self.lower_bound:.10g}"),
-            ("best gap", f"{self.best.gap:.4e} at iteration {self.best.iteration}"),
-            ("iterations", f"{last.iteration}"),
-            ("epochs", f"{last.epoch:.4g} ({last.gradient_evaluations} gradient evaluations)"),
-            ("LMO calls", f"{last.lmo_calls}"),
-            ("projections", f"{last.projections}"),
-            ("seconds", f"{last.cpu_seconds:.3g} CPU, {last.wall_seconds:.3g} wall"),
-            ("non-zeros", f"{last.nonzeros} of {self.x.size}"),
-            ("violation", f"{last.violation:.1e}"),
-        ]
-        return "\n".join([self.title, *(f"  {name:<12} {text}" for name, text in rows)])
-
-    __repr__ = __str__
+#: Iterations of a stretch that nothing is known to end: at first, and at most. They are counted
+#: beforehand, which should not take long if it is the clock that ends it.
+_FIRST, _MOST = 1000, 100_000
 
 
 def minimize(
@@ -157,10 +117,10 @@ def minimize(
             status = loop.run(s)
         finally:
             bar.close()
-            if isinstance(source, np.random.Generator) and isinstance(s.rng, np.ndarray):
+            if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    return _result(s, f, status, limits, tolerance, title, runner.name)
+    return conclude(s, f, status, limits, tolerance, title, runner.name)
 
 
 @dataclass
@@ -182,6 +142,7 @@ class _Loop:
         """Iterates until something ends the run, and says what: the status."""
         clock = Clock(s.cpu_seconds, s.wall_seconds)
         self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
+        self.most = _FIRST
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
             if self.recorder.due(s) or (status and _unrecorded(s)):
@@ -194,8 +155,6 @@ class _Loop:
                 return self._diverged(s, end)
             except KeyboardInterrupt:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
-            finally:
-                s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
             self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
@@ -204,7 +163,7 @@ class _Loop:
 
     def _stretch(self, s: State, clock: Clock) -> None:
         """Iterations up to the next record, limit or Ctrl-C."""
-        most = min(self.recorder.iterations_left(s), _LONGEST)
+        begun, most = s.t, min(self.recorder.iterations_left(s), self.most)
         n = self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
         look = time.perf_counter() + min(_LOOK, self._seconds_left(s))
 
@@ -220,8 +179,12 @@ class _Loop:
             clock.start()
             return left <= 0
 
-        with clock:
-            self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+        try:
+            with clock:
+                self.path.run(self.f, self.constraint, self.algorithm, s, n, stop)
+        finally:
+            s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
+        self.most = min(_MOST, max(_FIRST, 2 * (s.t - begun)))
 
     def _seconds_left(self, s: State) -> float:
         return min(self.limits.seconds_left(s), self.recorder.seconds_left(s))
@@ -266,33 +229,6 @@ def _is_true(answer: Any) -> bool:
 
 def _unrecorded(s: State) -> bool:
     return not s.records or s.records[-1][0] != s.t
-
-
-def _result(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str, path: str
-) -> Result:
-    trace = Trace(s.records)
-    last = trace[-1]
-    best = min(trace, key=lambda r: (math.isnan(r.gap), r.gap))
-    message = status.replace("_", " ")
-    if status in vars(limits):
-        used, allowed = limits.used(s, f.n_terms)[status]
-        message = f"{status}: {used:.6g} of {allowed:g} used"
-    elif status == "converged":
-        message = f"converged: gap {last.gap:.3e} <= {tolerance:g}"
-    elif status == "diverged":
-        message = (
-            "diverged: a value or gradient became infinite or NaN; x is the last iterate known to "
-            "be finite"
-        )
-    elif status == "callback":
-        message = "callback: a callback asked to stop"
-    elif status == "interrupted":
-        message = "interrupted: from the keyboard"
-    return Result(
-        s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path,
-    )  # fmt: skip
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:

@@ -132,8 +132,9 @@ class Clock:
 
     def pause(self) -> None:
         """Makes it stand still."""
-        self.cpu += time.process_time() - self._cpu
-        self.wall += time.perf_counter() - self._wall
+        cpu, wall = time.process_time(), time.perf_counter()
+        self.cpu, self.wall = self.cpu + (cpu - self._cpu), self.wall + (wall - self._wall)
+        self._cpu, self._wall = cpu, wall
 
     def __enter__(self) -> "Clock":
         self.start()

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -85,20 +83,26 @@ def test_deadline_is_that_of_all_classes_and_of_the_search(n_jobs):
     fits = fit_targets(Design(A), targets, plan(**given), deadline=spent).fits
     assert {fit.status for fit in fits} == {"max_seconds", "not started"}
     assert all(fit.n_iter == 0 for fit in fits)
-    begun = time.monotonic()
     fits = fit_targets(Design(A), targets, plan(**given, max_seconds=0.2)).fits
     assert {fit.status for fit in fits} <= {"max_seconds", "not started"}
-    assert time.monotonic() - begun < 60  # not 1e9 epochs
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_ctrl_c_ends_all_fits_and_keeps_them(n_jobs, tmp_path):
     A, targets = problem()
     checkpoint = Checkpoint(tmp_path / "c", {}, every_seconds=1e9)
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    running = set()
+
+    def watch(k, record):
+        """Strikes once, when all that can run do."""
+        if record.iteration and k not in running:
+            running.add(k)
+            if len(running) == n_jobs:
+                os.kill(os.getpid(), signal.SIGINT)
+
     fitted = fit_targets(
-        Design(A), targets, plan(**LONG, n_jobs=n_jobs), checkpoint=checkpoint,
-        deadline=Deadline(30.0),
+        Design(A), targets, plan(**LONG, n_jobs=n_jobs), checkpoint=checkpoint, watch=watch,
+        deadline=Deadline(300.0),
     )  # fmt: skip
     assert fitted.interrupted
     statuses = [fit.status for fit in fitted.fits]

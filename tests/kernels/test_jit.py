@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -46,11 +47,11 @@ print(json.dumps([*found, r.x.tolist()]))
 """
 
 
-def run(code, source=Path(adafw.__file__).parents[1], **changes):
+def run(code, source=Path(adafw.__file__).parents[1], folder=None, **changes):
     env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     env |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"} | changes
     command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
 
 
 def test_importing_the_library_imports_nothing_heavy():
@@ -87,6 +88,64 @@ def test_without_any_place_to_write_it_still_runs(sealed, tmp_path):
     nowhere = tmp_path / "nowhere"
     nowhere.write_text("a file, no directory")
     assert run(DOT, sealed, HOME=str(nowhere)).stdout == ANSWER
+
+
+READ = """
+import adafw
+from pathlib import Path
+Path("data.svm").write_text("1 1:2.5 7:-3e5\\n")
+print(adafw.datasets.read_libsvm("data.svm")[0].toarray().tolist())
+"""
+STEP = """
+import torch, adafw
+from adafw.torch import AdamSFW
+p = torch.nn.Parameter(torch.ones(4, dtype=torch.float64))
+optimizer = AdamSFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+p.grad = torch.ones_like(p)
+optimizer.step()
+print(bool((p < 1).all()))
+"""
+#: Every place that compiles: what to run, the module of its kernels, what it prints.
+PLACES = {
+    "rows": (DOT, "adafw.kernels.rows", ANSWER),
+    "libsvm": (READ, "adafw.kernels.libsvm", "[[2.5, 0.0, 0.0, 0.0, 0.0, 0.0, -300000.0]]\n"),
+    "torch": (STEP, "adafw.torch.kernels", "True\n"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_cache_directory_that_cannot_be_made_is_done_without(sealed, tmp_path, place):
+    """Numba then finds no place at all, and says so when a kernel is defined."""
+    nowhere = tmp_path / "nowhere"
+    nowhere.write_text("a file, no directory")
+    for folder in ("io", "torch"):
+        (sealed / "adafw" / folder / "__pycache__").write_text("in the way")
+    code, _, answer = PLACES[place]
+    done = run(
+        code, sealed, tmp_path, HOME=str(nowhere), NUMBA_CACHE_DIR=str(nowhere / "below" / "it")
+    )
+    assert done.stdout == answer
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_cache_directory_that_fails_later_is_done_without(tmp_path, place):
+    """Writable when a kernel is defined, gone when its code is to be kept: a full or lost disk."""
+    cache = tmp_path / "cache"
+    code, module, answer = PLACES[place]
+    lose = f"import {module}, pathlib, shutil; shutil.rmtree({str(cache)!r})\n"
+    lose += f"pathlib.Path({str(cache)!r}).write_text('in the way')\n"
+    assert run(lose + code, folder=tmp_path, NUMBA_CACHE_DIR=str(cache)).stdout == answer
+    assert cache.read_text() == "in the way"
+
+
+def test_nothing_is_compiled_but_by_jit():
+    root = Path(adafw.__file__).parent
+    users = [
+        p
+        for p in root.rglob("*.py")
+        if re.search(r"\b(njit|vectorize|numba\.jit)\b", p.read_text())
+    ]
+    assert [p.relative_to(root).as_posix() for p in users] == ["kernels/jit.py"]
 
 
 def test_a_first_call_that_compiles_says_so_once_and_later_ones_do_not(tmp_path):

@@ -1,7 +1,12 @@
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+import adafw
 from adafw.kernels import threads
 
 
@@ -39,5 +44,17 @@ def test_ranges_cover_everything_once():
 def test_cores_follow_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.cores() == 3
-    monkeypatch.setenv("OMP_NUM_THREADS", "")
-    assert threads.cores() >= 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # one number for each level of nesting
+    assert threads.cores() == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_cores_are_those_the_process_may_run_on():
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "from adafw.kernels import threads; print(threads.cores())"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    env["PYTHONPATH"] = str(Path(adafw.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr

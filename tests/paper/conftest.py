@@ -8,6 +8,7 @@ import pytest
 
 import adafw
 from adafw import losses
+from adafw.paths import fast_paths
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,15 @@ class Problem:
     constraint: Any
     x_star: Any
     minimum: float
+
+
+def paths_of(f, constraint, algorithm):
+    """Every path there is for a problem, the one loop among them."""
+    found = ["generic"]
+    for path in fast_paths():
+        if path.fits(f, constraint, algorithm):
+            found.append(path.name)
+    return found
 
 
 def gap(constraint, g, x):

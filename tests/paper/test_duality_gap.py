@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
+from tests.paper.conftest import paths_of
 
 
 def fw_gap(problem, x):
@@ -34,8 +35,9 @@ def test_gap_vanishes_at_a_minimiser_and_nowhere_near(problem):
     ids=str,
 )
 def test_traces_keep_it(problem, algorithm):
-    r = adafw.minimize(problem.f, problem.constraint, algorithm, max_iterations=200)
-    trace = r.trace
-    assert (trace["gap"] >= trace["value"] - problem.minimum - 1e-9).all()
-    assert (trace["lower_bound"] <= problem.minimum + 1e-9).all()
-    assert r.lower_bound >= r.value - r.gap
+    for path in paths_of(problem.f, problem.constraint, algorithm):
+        r = adafw.minimize(problem.f, problem.constraint, algorithm, max_iterations=200, path=path)
+        trace = r.trace
+        assert (trace["gap"] >= trace["value"] - problem.minimum - 1e-9).all()
+        assert (trace["lower_bound"] <= problem.minimum + 1e-9).all()
+        assert r.lower_bound >= r.value - r.gap

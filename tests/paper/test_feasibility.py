@@ -10,6 +10,7 @@ import pytest
 
 import adafw
 from adafw import constraints, losses
+from tests.paper.conftest import paths_of
 
 VECTOR, MATRIX, SQUARE = (6,), (4, 3), (3, 3)
 EXAMPLES = {
@@ -93,17 +94,20 @@ def test_runs_stay_inside(name, preset, dtype):
         with pytest.raises(TypeError, match="needs a set with a projection in a diagonal metric"):
             adafw.minimize(f, constraint, algorithm, max_iterations=1)
         return
-    inside = []
-    r = adafw.minimize(
-        f,
-        constraint,
-        algorithm,
-        max_iterations=25,
-        record_every=5,
-        callbacks=[lambda state, record: inside.append(constraint.contains(state.x))],
-    )
-    assert all(inside)
-    assert name not in EXACT or r.trace["violation"].max() <= 40 * np.finfo(dtype).eps
-    assert r.status == "max_iterations"
-    assert r.x.dtype == dtype
-    assert np.isfinite(r.value)
+    for path in paths_of(f, constraint, algorithm):
+        inside = []
+        r = adafw.minimize(
+            f,
+            constraint,
+            algorithm,
+            max_iterations=25,
+            record_every=5,
+            callbacks=[lambda s, _, inside=inside: inside.append(constraint.contains(s.x))],
+            path=path,
+        )
+        assert len(inside) == 6
+        assert all(inside)
+        assert name not in EXACT or r.trace["violation"].max() <= 40 * np.finfo(dtype).eps
+        assert r.status == "max_iterations"
+        assert r.x.dtype == dtype
+        assert np.isfinite(r.value)

@@ -5,6 +5,7 @@ import pytest
 
 import adafw
 from adafw import gradients, metrics, steps
+from tests.paper.conftest import paths_of
 
 SETS = [adafw.L1Ball(2.0), adafw.LInfBall(0.4), adafw.L2Ball(1.0), adafw.Box(-0.3, 0.5),
         adafw.Simplex(2.0), adafw.UnitSimplex(2.0)]  # fmt: skip
@@ -25,9 +26,12 @@ def test_with_every_index_in_the_batch_each_estimator_is_frank_wolfe(
     gradient, constraint, logistic
 ):
     algorithm = adafw.Algorithm(gradient, steps.FrankWolfeStep())
-    r = adafw.minimize(logistic, constraint, algorithm, seed=EveryIndex(), max_iterations=60)
     fw = adafw.minimize(logistic, constraint, adafw.FW(), max_iterations=60)
-    assert np.abs(r.x - fw.x).max() <= 1e-9 * constraint.scale
+    for path in paths_of(logistic, constraint, algorithm):
+        r = adafw.minimize(
+            logistic, constraint, algorithm, seed=EveryIndex(), max_iterations=60, path=path
+        )
+        assert np.abs(r.x - fw.x).max() <= 1e-9 * constraint.scale
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
@@ -38,13 +42,13 @@ def test_template_1_is_template_3_with_one_step_and_infinite_rate(
 ):
     template_1 = steps.FrankWolfeStep(step_size)
     template_3 = steps.AdaptiveStep(np.inf, inner_steps=1, max_step=step_size)
-    xs = [
-        adafw.minimize(
-            logistic, constraint, adafw.Algorithm(gradient, step), seed=2, max_iterations=40
-        ).x
-        for step in (template_1, template_3)
-    ]
-    assert np.array_equal(*xs)
+    pair = [adafw.Algorithm(gradient, step) for step in (template_1, template_3)]
+    for path in paths_of(logistic, constraint, pair[0]):
+        xs = [
+            adafw.minimize(logistic, constraint, algorithm, seed=2, max_iterations=40, path=path).x
+            for algorithm in pair
+        ]
+        assert np.array_equal(*xs)
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
@@ -75,13 +79,16 @@ def test_the_gap_bounds_the_distance_to_the_minimum(algorithm, constraint, logis
     best = adafw.minimize(
         logistic, constraint, adafw.AdaGrad(0.5, gradient=gradients.Full()), max_iterations=3000
     )
-    r = adafw.minimize(logistic, constraint, algorithm, max_epochs=30, record_every=1)
-    gap, value = r.trace["gap"], r.trace["value"]
-    assert (gap >= 0).all()
-    assert (value - best.value <= gap + 1e-12).all()
-    assert r.lower_bound <= best.value + 1e-12
-    assert (r.trace["violation"] <= 1e-14).all()
-    assert np.array_equal(r.trace["lower_bound"], np.maximum.accumulate(value - gap))
+    for path in paths_of(logistic, constraint, algorithm):
+        r = adafw.minimize(
+            logistic, constraint, algorithm, max_epochs=30, record_every=1, path=path
+        )
+        gap, value = r.trace["gap"], r.trace["value"]
+        assert (gap >= 0).all()
+        assert (value - best.value <= gap + 1e-12).all()
+        assert r.lower_bound <= best.value + 1e-12
+        assert (r.trace["violation"] <= 1e-14).all()
+        assert np.array_equal(r.trace["lower_bound"], np.maximum.accumulate(value - gap))
 
 
 def test_an_estimate_of_zero_moves_nothing():
@@ -98,6 +105,8 @@ def test_gradient_of_csfw_stays_the_sum_of_its_slopes():
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(9, 4)), rng.normal(size=9)
     f = adafw.LinearModel(A, y, adafw.losses.Squared())
-    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.CSFW(batch_size=20), max_iterations=200)
-    state = r.state.gradient
-    assert np.allclose(state["gradient"], state["alpha"] @ A, rtol=0, atol=1e-13)
+    ball, algorithm = adafw.L1Ball(1.0), adafw.CSFW(batch_size=20)
+    for path in paths_of(f, ball, algorithm):
+        r = adafw.minimize(f, ball, algorithm, max_iterations=199, path=path)
+        state = r.state.gradient
+        assert np.allclose(state["gradient"], state["alpha"] @ A, rtol=0, atol=1e-13)

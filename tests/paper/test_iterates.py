@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import adafw
+from tests.paper.conftest import paths_of
 from tests.paper.reference import iterates
 
 SETS = {"l1": adafw.L1Ball, "linf": adafw.LInfBall, "l2": adafw.L2Ball}
@@ -65,9 +66,12 @@ def test_preset_follows_the_paper(name, ball, loss):
     expected = iterates(A, y, loss, ball, radius, T=max(TIMES), seed=seed, **told)
     for data in (A, sparse.csr_array(A)):
         f = adafw.LinearModel(data, y, LOSSES[loss])
-        for t in TIMES:
-            r = adafw.minimize(f, SETS[ball](radius), algorithm, seed=seed, max_iterations=t)
-            assert np.abs(r.x - expected[t]).max() <= 1e-9 * radius
+        for path in paths_of(f, SETS[ball](radius), algorithm):
+            for t in TIMES:
+                r = adafw.minimize(
+                    f, SETS[ball](radius), algorithm, seed=seed, max_iterations=t, path=path
+                )
+                assert np.abs(r.x - expected[t]).max() <= 1e-9 * radius
 
 
 def test_the_papers_loss_without_continuous_data_for_a_few_steps():

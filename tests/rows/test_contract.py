@@ -13,7 +13,7 @@ def matrix(dtype=np.float64, m=30, n=6):
     rng = np.random.default_rng(0)
     A = np.where(rng.random((m, n)) < 0.4, rng.normal(size=(m, n)) + 1, 0.0).astype(dtype)
     A[:, 4] = 0  # a column that is empty
-    A[7] = 0
+    A[5] = 0
     return A
 
 

@@ -15,9 +15,10 @@ from adafw.fitting.design import Design
 from adafw.fitting.judge import FLOOR, Judge
 from adafw.fitting.settings import Plan
 from adafw.gradients import Full
-from adafw.minimize import Callback, Result, minimize
+from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum
 from adafw.recorder import Record, Trace
+from adafw.result import Result
 from adafw.solver import State
 from adafw.typing import Array
 

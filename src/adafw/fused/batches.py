@@ -32,6 +32,9 @@ def drive(
     an iteration touches beside, in entries. How the iterations are cut into calls depends on t
     and on when `stop` was asked: it must change no bit.
     """
+    if n == 0:
+        iterate(Batches(s.t, as_batch(np.empty(0, np.int64), f.n_terms), np.zeros(1, np.int64)))
+        return s
     s.torn = True
     source = _Source(s.rng, f.n_terms, cost)
     last = s.t + n

@@ -1,6 +1,7 @@
 """Linear models over the l1 and linf balls: CSFW's and SVRF's estimates, all three steps."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,7 @@ class _L1:
         return int(done)
 
 
+@cache
 def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
     """(magnitude, refused) of kernels.parts.Bits."""
     magnitude, infinity = float_bits(dtype)

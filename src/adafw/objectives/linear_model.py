@@ -154,6 +154,11 @@ class LinearModel(SeparableSum):
         return self.loss.curvature * norm**2 / self.n_terms
 
     def describe(self) -> Plain:
+        return self._description
+
+    @cached_property
+    def _description(self) -> Plain:
+        # Taken once, as the smoothness is: on large data the digests cost more than a short run.
         return {
             "name": "LinearModel",
             "loss": describe(self.loss),

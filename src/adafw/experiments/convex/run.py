@@ -17,8 +17,8 @@ from adafw.experiments.convex.measures import AUDIT, REFERENCE
 from adafw.experiments.convex.reference import best_algorithm
 from adafw.experiments.work import Stopped, WorkItem, asked_to_stop, set_aside
 from adafw.integrity import Damaged
-from adafw.minimize import Result
 from adafw.recorder import Record, every
+from adafw.result import Result
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 from adafw.tuning import TUNING_SEED, Measure, Trial, Tuning, search

@@ -8,7 +8,7 @@ from typing import Any
 
 import adafw
 from adafw.constraints.base import Stalled
-from adafw.minimize import Result
+from adafw.result import Result
 
 
 def measure_step(
