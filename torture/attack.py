@@ -17,7 +17,7 @@ from pathlib import Path
 from torture.engine import Engine, Failure, rng_of
 
 #: Seconds that one worker is kept, so that what leaks shows and what is lost is little.
-_SHIFT = 60.0
+_SHIFT = 300.0
 
 
 def engines() -> dict[str, Engine]:
