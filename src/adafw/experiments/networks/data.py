@@ -13,6 +13,7 @@ from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
 from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
+from adafw.io.mapped import mapped as map_array
 
 Arrays = dict[str, NDArray[Any]]
 Split = Literal["train", "test"]
@@ -44,7 +45,7 @@ class NetworkData:
 def mapped(folder: Path, split: Split) -> Arrays:
     """The arrays of a split that `NetworkData.save` wrote."""
     files = sorted(folder.glob(f"{split}-*.npy"))
-    return {f.stem.removeprefix(f"{split}-"): np.load(f, mmap_mode="r") for f in files}
+    return {f.stem.removeprefix(f"{split}-"): map_array(f) for f in files}
 
 
 def load(table: Mapping[str, Any], network: str) -> NetworkData:
