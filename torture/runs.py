@@ -97,6 +97,16 @@ def _problem(rng: np.random.Generator) -> tuple:
     ]  # fmt: skip
     ball = sets[int(rng.integers(len(sets)))]
     algorithm = _algorithm(rng)
+    if rng.random() < 0.5 and not isinstance(loss, losses.Huber):  # what compiled paths know
+        ball = [adafw.L1Ball(radius), adafw.L1Ball(radius), adafw.LInfBall(radius)][
+            int(rng.integers(3))
+        ]
+        eta, b = float(10.0 ** rng.integers(-2, 2)), int(rng.integers(1, 9))
+        algorithm = [
+            adafw.CSFW(batch_size=b), adafw.AdaCSFW(eta, batch_size=b, inner_steps=1 + b % 4),
+            adafw.SVRF(batch_size=b), adafw.AdaSVRF(eta, batch_size=b),
+            adafw.AdaGrad(eta, gradient=adafw.gradients.CSFW(b)),
+        ][int(rng.integers(5))]  # fmt: skip
     paths = ["auto", "generic"]
     for path in ("fused", "lazy"):
         try:
