@@ -105,7 +105,8 @@ class State:
                 values[owner][name] = plain
             elif owner != "format":
                 values[owner] = plain
-        if set(values) != {f.name for f in fields(cls)} or not isinstance(values["torn"], bool):
+        whole = set(values) == {f.name for f in fields(cls)} and isinstance(values["torn"], bool)
+        if not whole or not isinstance(values["rng"], np.ndarray):
             raise ValueError("this is only a part of a saved state of adafw.")
         rows = np.asarray(values["records"])
         if rows.dtype.kind != "f" or (rows.size and rows.ndim != 2):
