@@ -4,12 +4,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint format bench versus kernels clean help
+.PHONY: demo test test-slow test-bounds torture mutants lint format bench versus kernels clean help
 
 help:
 	@echo "make demo       the paper's first experiment, with a table and a figure"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take long"
+	@echo "make test-bounds  the tests with bounds checked in kernels, then a part without compilation"
+	@echo "make torture MINUTES=10 SEED=0  random files, runs, kills and disks; goes on where it stopped"
+	@echo "make mutants    planted slips, and which of them the tests see (hours; ONLY=io for a part)"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      all promised ratios and the peers: docs/benchmarks, table and figure"
 	@echo "make versus     the peers alone"
@@ -23,6 +26,22 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
+
+# Compiled code that checks every index, in a cache of its own; then the plain Python that the
+# kernels are written in, on the tests that run them at sizes it can bear (all would take a day).
+BOUNDS  := NUMBA_CACHE_DIR=$(CURDIR)/out/bounds
+PLAIN   := tests/kernels tests/io tests/rows tests/fused tests/test_integrity.py tests/objectives
+test-bounds: $(VENV)/.test
+	NUMBA_BOUNDSCHECK=1 $(BOUNDS) $(BIN)/python -m pytest -n auto -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow" $(PLAIN)
+
+MINUTES ?= 5
+SEED    ?= 0
+torture: $(VENV)/.test
+	$(BIN)/python -m torture --minutes $(MINUTES) --seed $(SEED)
+
+mutants: $(VENV)/.test
+	$(BIN)/python -m torture.mutants $(if $(ONLY),--only $(ONLY))
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .

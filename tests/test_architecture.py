@@ -25,7 +25,7 @@ LAYERS = [
     {"recorder", "fused"},
     {"paths"},
     {"progress", "stopping", "tensorboard"},
-    {"result"},
+    {"result", "auto_rate"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},
     {"fitting"},

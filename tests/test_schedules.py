@@ -54,11 +54,11 @@ def test_ranges_are_checked_for_numbers_at_once_and_for_functions_when_called():
     assert as_schedule(np.float32(0.5), "x", 0)(3) == 0.5
 
 
-def test_a_learning_rate_must_be_given_and_the_message_names_tune():
+def test_a_learning_rate_is_auto_unless_given():
     for preset in (adafw.AdaFW, adafw.AdaSFW, adafw.AdaSVRF, adafw.AdaSPIDERFW, adafw.AdaORGFW,
                    adafw.AdaCSFW, adafw.AdamSFW, adafw.AdaGrad, adafw.AMSGrad):  # fmt: skip
-        with pytest.raises(TypeError, match=r"needs learning_rate: .* adafw\.tune"):
-            preset()
+        assert preset().step.learning_rate == "auto"
+        assert preset(0.5).step.learning_rate(3) == 0.5
 
 
 def test_clipping_bounds_are_checked():
@@ -101,3 +101,18 @@ def test_clipping_acts_on_what_is_used_and_not_on_what_is_accumulated():
 def test_betas_are_checked(betas):
     with pytest.raises((ValueError, TypeError), match="betas"):
         adafw.AdamSFW(0.1, betas=betas)
+
+
+def test_open_loops_of_every_order():
+    """l / (t + l), the logarithmic one between them, and Lu and Freund's weights 2 p + t."""
+    t = np.arange(1, 2000)
+    log = np.array([schedules.LogOpenLoop()(k) for k in t])
+    assert (log >= [schedules.OpenLoop(2, 2)(k) for k in t]).all()
+    assert (log <= [schedules.OpenLoop(10, 10)(k) for k in t]).all()
+    assert schedules.LogOpenLoop()(0) == schedules.OpenLoop(4, 4)(0) == 1
+    weight, mean = schedules.LuFreundStep(7), np.zeros(50)
+    for k in range(50):  # x_{t+1} = (1 - gamma) x_t + gamma v_t with v_t the t-th unit vector
+        mean = (1 - weight(k)) * mean + weight(k) * np.eye(50)[k]
+    assert np.allclose(mean, (14 + np.arange(50)) / (14 + np.arange(50)).sum(), atol=1e-15)
+    assert schedules.Capped(lambda t: t, 3.0)(2) == 2
+    assert schedules.Capped(lambda t: t, 3.0)(5) == 3

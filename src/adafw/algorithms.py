@@ -10,7 +10,23 @@ from adafw.describe import describe
 from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, QuadraticGrowth, Share
-from adafw.steps import AdaptiveStep, CorrectiveStep, FrankWolfeStep, ProjectedStep, Step
+from adafw.steps import (
+    AdaptiveStep,
+    AwayStep,
+    BlendedPairwiseStep,
+    BoostedStep,
+    CorrectiveStep,
+    FrankWolfeStep,
+    HazanLuo,
+    LanZhou,
+    LineSearch,
+    PairwiseStep,
+    ProjectedStep,
+    ShortStep,
+    SlidingStep,
+    Step,
+    StepRule,
+)
 from adafw.typing import Plain, ScheduleLike
 
 
@@ -42,25 +58,6 @@ class Algorithm:
 
     def __str__(self) -> str:
         return self.name
-
-
-class _Required:
-    """Stands for a learning rate that was not given."""
-
-    def __repr__(self) -> str:
-        return "required"
-
-
-_REQUIRED: Any = _Required()
-
-
-def _rate(learning_rate: Any, name: str) -> Any:
-    if learning_rate is _REQUIRED:
-        raise TypeError(
-            f"{name} needs learning_rate: no value fits all problems; give one, or let adafw.tune "
-            "search for it as the paper does."
-        )
-    return learning_rate
 
 
 # Template 1: Frank-Wolfe steps ------------------------------------------------------------------
@@ -105,6 +102,104 @@ def Corrective() -> Algorithm:
     return Algorithm(gradients.Full(), CorrectiveStep(), "Corrective")
 
 
+def SAGAFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Frank-Wolfe with SAGA's estimate; b = m // 100 (Reddi et al. 2016)."""
+    return Algorithm(gradients.SAGA(batch_size), FrankWolfeStep(step_size), "SAGAFW")
+
+
+def MSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+    """Stochastic Frank-Wolfe with momentum; b = m // 100 (Mokhtari, Hassani, Karbasi 2020)."""
+    return Algorithm(gradients.Momentum(batch_size), FrankWolfeStep(step_size), "MSFW")
+
+
+def LSVRFW(
+    step_size: Any = OpenLoop(),
+    batch_size: ScheduleLike | None = None,
+    probability: ScheduleLike | None = None,
+) -> Algorithm:
+    """Frank-Wolfe with loopless SVRG's estimate; b = m // 100, p = b / m (Nazykov et al. 2024)."""
+    gradient = gradients.LSVRG(batch_size, probability)
+    return Algorithm(gradient, FrankWolfeStep(step_size), "LSVRFW")
+
+
+def PAGEFW(
+    step_size: Any = OpenLoop(),
+    batch_size: ScheduleLike | None = None,
+    probability: ScheduleLike | None = None,
+) -> Algorithm:
+    """Frank-Wolfe with PAGE's estimate; b = m // 100, p = b / (m + b) (Beznosikov et al. 2024)."""
+    return Algorithm(gradients.PAGE(batch_size, probability), FrankWolfeStep(step_size), "PAGEFW")
+
+
+def LuFreundFW(
+    step_size: ScheduleLike = OpenLoop(), batch_size: ScheduleLike | None = None
+) -> Algorithm:
+    """Frank-Wolfe with substitute gradients; b = m // 100 (Lu and Freund 2021)."""
+    gradient = gradients.LuFreund(batch_size, step_size)
+    return Algorithm(gradient, FrankWolfeStep(step_size), "LuFreundFW")
+
+
+# Active sets, boosting, sliding ------------------------------------------------------------------
+
+
+def AFW(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Away-step Frank-Wolfe with exact gradients (Guelat and Marcotte 1986)."""
+    return Algorithm(gradients.Full(), AwayStep(step_size, lazy), "AFW")
+
+
+def PFW(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Pairwise Frank-Wolfe with exact gradients (Lacoste-Julien and Jaggi 2015)."""
+    return Algorithm(gradients.Full(), PairwiseStep(step_size, lazy), "PFW")
+
+
+def BPCG(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
+    """Blended pairwise conditional gradients, exact ones (Tsuji, Tanaka, Pokutta 2022)."""
+    return Algorithm(gradients.Full(), BlendedPairwiseStep(step_size, lazy), "BPCG")
+
+
+def BoostFW(
+    step_size: Any = ShortStep(), rounds: int | None = None, improvement: float = 1e-3
+) -> Algorithm:
+    """Boosted Frank-Wolfe with exact gradients and short steps (Combettes and Pokutta 2020)."""
+    return Algorithm(gradients.Full(), BoostedStep(step_size, rounds, improvement), "BoostFW")
+
+
+def BoostCSFW(
+    step_size: ScheduleLike = OpenLoop(),
+    rounds: int | None = None,
+    improvement: float = 1e-3,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Boosted steps with CSFW's estimate; b = m // 100, step 2 / (t + 2)."""
+    step = BoostedStep(step_size, rounds, improvement)
+    return Algorithm(gradients.CSFW(batch_size), step, "BoostCSFW")
+
+
+def CGS(L: float | None = None, diameter: float | None = None) -> Algorithm:
+    """Conditional gradient sliding with exact gradients (Lan and Zhou 2016)."""
+    return Algorithm(gradients.Full(), SlidingStep(LanZhou(), L, diameter), "CGS")
+
+
+def SCGS(
+    L: float | None = None,
+    diameter: float | None = None,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Stochastic conditional gradient sliding; minibatches of m // 100 (Lan and Zhou 2016)."""
+    step = SlidingStep(LanZhou(stochastic=True), L, diameter)
+    return Algorithm(gradients.Minibatch(batch_size), step, "SCGS")
+
+
+def STORC(
+    L: float | None = None,
+    diameter: float | None = None,
+    batch_size: ScheduleLike | None = None,
+) -> Algorithm:
+    """Variance-reduced sliding in stages; b = m // 100 (Hazan and Luo 2016)."""
+    step = SlidingStep(HazanLuo(), L, diameter)
+    return Algorithm(gradients.StagedSVRG(batch_size), step, "STORC")
+
+
 # Template 3: adaptive gradients without projection ----------------------------------------------
 
 
@@ -113,11 +208,12 @@ class AdaptivePreset(Protocol):
 
     def __call__(
         self,
-        learning_rate: ScheduleLike = _REQUIRED,
-        inner_steps: int = 5,
+        learning_rate: ScheduleLike | str = "auto",
+        inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
         batch_size: ScheduleLike | None = None,
+        inner: str = "frank_wolfe",
     ) -> Algorithm: ...
 
 
@@ -127,14 +223,15 @@ def _adaptive(
     """The preset that joins an estimate with Template 3 and AdaGrad's metric."""
 
     def preset(
-        learning_rate: ScheduleLike = _REQUIRED,
-        inner_steps: int = 5,
+        learning_rate: ScheduleLike | str = "auto",
+        inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
         batch_size: ScheduleLike | None = None,
+        inner: str = "frank_wolfe",
     ) -> Algorithm:
         metric = metrics.AdaGrad(offset)
-        step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+        step = AdaptiveStep(learning_rate, inner_steps, max_step, metric, inner=inner)
         return Algorithm(estimator(batch_size), step, name)
 
     preset.__name__ = preset.__qualname__ = name
@@ -143,14 +240,15 @@ def _adaptive(
 
 
 def AdaFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    learning_rate: ScheduleLike | str = "auto",
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Template 3 with exact gradients and AdaGrad's metric."""
     metric = metrics.AdaGrad(offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdaFW"), inner_steps, max_step, metric)
+    step = AdaptiveStep(learning_rate, inner_steps, max_step, metric, inner=inner)
     return Algorithm(gradients.Full(), step, "AdaFW")
 
 
@@ -182,16 +280,17 @@ AdaCSFW = _adaptive(
 
 
 def AdamSFW(
-    learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    learning_rate: ScheduleLike | str = "auto",
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
     metric = metrics.AMSGrad(betas, offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdamSFW"), inner_steps, max_step, metric)
+    step = AdaptiveStep(learning_rate, inner_steps, max_step, metric, inner=inner)
     return Algorithm(gradients.Minibatch(batch_size), step, "AdamSFW")
 
 
@@ -199,25 +298,25 @@ def AdamSFW(
 
 
 def AdaGrad(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     gradient: GradientEstimator | None = None,
 ) -> Algorithm:
     """Algorithm 2: projected AdaGrad; minibatches of m // 100, or any `gradient` estimator."""
-    step = ProjectedStep(_rate(learning_rate, "AdaGrad"), metrics.AdaGrad(offset))
+    step = ProjectedStep(learning_rate, metrics.AdaGrad(offset))
     return Algorithm(_estimator(gradient, batch_size), step, "AdaGrad")
 
 
 def AMSGrad(
-    learning_rate: ScheduleLike = _REQUIRED,
+    learning_rate: ScheduleLike | str = "auto",
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     gradient: GradientEstimator | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
 ) -> Algorithm:
     """Projected AMSGrad; minibatches of m // 100, or any `gradient` estimator."""
-    step = ProjectedStep(_rate(learning_rate, "AMSGrad"), metrics.AMSGrad(betas, offset))
+    step = ProjectedStep(learning_rate, metrics.AMSGrad(betas, offset))
     return Algorithm(_estimator(gradient, batch_size), step, "AMSGrad")
 
 

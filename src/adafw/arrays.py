@@ -152,6 +152,11 @@ def _scaled(x: Array) -> tuple[Array, Any]:
     return (scaled if x.dtype.itemsize > 2 else scaled.astype(np.float32)), largest
 
 
+def single(x: Array) -> Array:
+    """x in float32."""
+    return x.float() if is_tensor(x) else x.astype(np.float32)
+
+
 def double(x: Array) -> Array:
     """x in float64 (a projection's root search is done there, whatever dtype comes in)."""
     return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from adafw import checks, integrity, paths, solver
 from adafw.algorithms import Algorithm
 from adafw.arrays import floating
+from adafw.auto_rate import AutoRate, is_auto
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.progress import Progress
@@ -88,7 +90,6 @@ def minimize(
     tolerance = -1.0 if gap_tolerance is None else checks.real(gap_tolerance, "gap_tolerance", 0)
     _check_problem(f, constraint, algorithm)
     limits.check(algorithm)
-    runner = paths.find(f, constraint, algorithm, path)
     recorder = Recorder(f, constraint, record_every)
     source = None
     if state is None:
@@ -97,6 +98,12 @@ def minimize(
         s = solver.start(f, constraint, algorithm, x, source)
     else:
         s = _resumed(state, f, constraint, algorithm, x0, seed)
+    runner: FastPath | AutoRate
+    if is_auto(algorithm):
+        find = partial(paths.find, f, constraint, name=path)
+        runner = AutoRate(f, constraint, algorithm, limits, find, s.x.shape)
+    else:
+        runner = paths.find(f, constraint, algorithm, path)
     runner.prepare(f, constraint, algorithm, s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
     bar = Progress(str(algorithm), progress)
@@ -120,14 +127,21 @@ def minimize(
             if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
-    return conclude(s, f, status, limits, tolerance, title, runner.name)
+    rate = runner.rate(s) if isinstance(runner, AutoRate) else _rate(algorithm, s.t)
+    return conclude(s, f, algorithm, status, limits, tolerance, title, runner.name, rate)
+
+
+def _rate(algorithm: Algorithm, t: int) -> float | None:
+    """eta of the last iteration, if the step has one."""
+    schedule = getattr(algorithm.step, "learning_rate", None)
+    return None if schedule is None else float(schedule(max(0, t - 1)))
 
 
 @dataclass
 class _Loop:
     """Runs from record to record; the state is left at the last iterate."""
 
-    path: FastPath
+    path: FastPath | AutoRate
     f: FiniteSum
     constraint: Constraint
     algorithm: Algorithm
@@ -192,7 +206,11 @@ class _Loop:
     def _record(self, s: State, status: str) -> str:
         """Measures and tells the callbacks; returns a status if that ends the run."""
         try:
+            # A search may have worked on, and moved x, at the iteration that was recorded last.
+            seen = as_record(s.records.pop()).lower_bound if _at_last(s) else -math.inf
             record = self._measured(s)
+            if seen > record.lower_bound:
+                s.records[-1] = tuple(record := record._replace(lower_bound=seen))
             if not math.isfinite(record.value):
                 if s.t > 0:
                     s.records.pop()
@@ -241,7 +259,12 @@ def _is_true(answer: Any) -> bool:
 
 
 def _unrecorded(s: State) -> bool:
-    return not s.records or s.records[-1][0] != s.t
+    return not _at_last(s) or s.records[-1][2] != s.gradient_evaluations
+
+
+def _at_last(s: State) -> bool:
+    """Whether the last record is of this iteration."""
+    return bool(s.records) and s.records[-1][0] == s.t
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:

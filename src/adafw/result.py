@@ -3,7 +3,9 @@
 import math
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
+from adafw.algorithms import Algorithm
 from adafw.charts import Curve, line_chart
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
@@ -18,7 +20,9 @@ class Result:
 
     `best` is the record of smallest gap, `lower_bound` the best value - gap seen (nan unless f is
     convex), `status` and `message` why the run stopped, `trace` all records, `state` what
-    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations.
+    `minimize(state=...)` goes on from, `path` the name of the code that ran the iterations,
+    `active_set` None or the (weights, atoms) that x is made of, `learning_rate` the last one used
+    (None if the step has none).
     """
 
     x: Array
@@ -32,6 +36,8 @@ class Result:
     state: State = field(repr=False)
     title: str = ""
     path: str = "generic"
+    active_set: tuple[Array, Any] | None = field(default=None, repr=False)
+    learning_rate: float | None = None
 
     @property
     def _rows(self) -> list[tuple[str, str]]:
@@ -73,8 +79,9 @@ class Result:
 
 
 def conclude(
-    s: State, f: FiniteSum, status: str, limits: Limits, tolerance: float, title: str, path: str
-) -> Result:
+    s: State, f: FiniteSum, algorithm: Algorithm, status: str, limits: Limits, tolerance: float,
+    title: str, path: str, learning_rate: float | None,
+) -> Result:  # fmt: skip
     """The result of a run that ended with this status."""
     trace = Trace(s.records)
     last = trace[-1]
@@ -96,5 +103,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path,
+        path, algorithm.step.active_set(s.x, s.step), learning_rate,
     )  # fmt: skip

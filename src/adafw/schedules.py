@@ -5,7 +5,7 @@ Wherever the paper has a subscript t, a number, one of these or any function of 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from adafw import checks
@@ -21,6 +21,32 @@ class OpenLoop:
 
     def __call__(self, t: int) -> float:
         return self.numerator / (t + self.shift)
+
+
+@dataclass(frozen=True)
+class LogOpenLoop:
+    """t -> (2 + ln(t + 1)) / (t + 2 + ln(t + 1)): every rate of the schedules l / (t + l) at once.
+
+    With l / (t + l) Frank-Wolfe goes like t^-l at best, where f and the set allow for it (Wirth,
+    Kerdreux, Pokutta 2023); a growing l needs no choice (Pokutta 2024).
+    """
+
+    def __call__(self, t: int) -> float:
+        grown = 2 + math.log(t + 1)
+        return grown / (t + grown)
+
+
+@dataclass(frozen=True)
+class LuFreundStep:
+    """t -> 2 (2 p + t) / ((t + 1) (4 p + t)): x_t is the mean of the vertices, weighted 2 p + t.
+
+    `parts` (p): m / b, the iterations of an epoch. Lu and Freund (2021).
+    """
+
+    parts: float
+
+    def __call__(self, t: int) -> float:
+        return 2 * (2 * self.parts + t) / ((t + 1) * (4 * self.parts + t))
 
 
 @dataclass(frozen=True)
@@ -44,6 +70,29 @@ class Scaled:
 
     def __call__(self, t: int) -> float:
         return self.factor * self.rule(t)
+
+
+@dataclass(frozen=True)
+class Capped:
+    """t -> min(rule(t), high)."""
+
+    rule: Callable[[int], float]
+    high: float
+
+    def __call__(self, t: int) -> float:
+        return min(self.rule(t), self.high)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stages s = 1, 2, ... of ceil(2^(s/2 + 2)) iterations: 6, 8, 12, 16, 23, ... (STORC)."""
+
+    def around(self, t: int) -> tuple[int, int]:
+        """(first iteration, length) of the stage that holds t."""
+        begin, s = 0, 1
+        while begin + (length := math.ceil(2 ** (s / 2 + 2))) <= t:
+            begin, s = begin + length, s + 1
+        return begin, length
 
 
 @dataclass(frozen=True)
@@ -83,6 +132,22 @@ def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.i
     """`value` as a schedule with a checked range, one that has another range already included."""
     rule = value.rule if isinstance(value, Schedule) else value
     return Schedule(rule, name, low, high, above, infinite)
+
+
+def as_rate(value: ScheduleLike | str, *, infinite: bool = False) -> Schedule | str:
+    """`value` as a schedule of learning rates; "auto" stays, and is left to the run."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(
+                f'learning_rate must be a number, a function of t or "auto", got {value!r}.'
+            )
+        return value
+    return as_schedule(value, "learning_rate", 0, above=True, infinite=infinite)
+
+
+def as_probability(value: ScheduleLike | None) -> Schedule | None:
+    """`value` as a schedule of probabilities; None stays None."""
+    return None if value is None else as_schedule(value, "probability", 0, 1)
 
 
 @dataclass(frozen=True)
@@ -147,8 +212,4 @@ def as_batch_size(value: ScheduleLike | BatchSize | None, default: BatchSize) ->
 
 
 def _label(rule: Any) -> str:
-    return (
-        repr(rule)
-        if isinstance(rule, OpenLoop | Power | Scaled)
-        else getattr(rule, "__name__", "f(t)")
-    )
+    return repr(rule) if is_dataclass(rule) else getattr(rule, "__name__", "f(t)")

@@ -37,6 +37,7 @@ class State:
     random generator, `records` the rows of the trace so far, `problem` a description of the
     objective, the set and the algorithm it belongs to. `workspace` is what the path that ran last
     keeps for itself: no one else reads it, and a state without it goes on to rounding error.
+    `search` is that of the learning rate, if it is "auto".
     """
 
     x: Array
@@ -44,6 +45,7 @@ class State:
     gradient: dict[str, Any] = field(default_factory=dict)
     step: dict[str, Any] = field(default_factory=dict)
     workspace: dict[str, Any] = field(default_factory=dict)
+    search: dict[str, Any] = field(default_factory=dict)
     rng: Any = None
     gradient_evaluations: int = 0
     lmo_calls: int = 0
@@ -62,6 +64,7 @@ class State:
             gradient=_copied(self.gradient),
             step=_copied(self.step),
             workspace=_copied(self.workspace),
+            search=_copied(self.search),
             rng=self.rng.copy() if isinstance(self.rng, np.ndarray) else self.rng,
             records=list(self.records),
         )
@@ -93,7 +96,7 @@ class State:
                 "this state was saved by an earlier version of adafw, whose fast paths kept their "
                 "data elsewhere in it, and cannot go on; start anew with its x as x0."
             )
-        values: dict[str, Any] = {"gradient": {}, "step": {}, "workspace": {}}
+        values: dict[str, Any] = {"gradient": {}, "step": {}, "workspace": {}, "search": {}}
         for key, value in flat.items():
             owner, _, name = key.partition(".")
             part = np.asarray(value)
@@ -102,7 +105,8 @@ class State:
                 values[owner][name] = plain
             elif owner != "format":
                 values[owner] = plain
-        if set(values) != {f.name for f in fields(cls)} or not isinstance(values["torn"], bool):
+        whole = set(values) == {f.name for f in fields(cls)} and isinstance(values["torn"], bool)
+        if not whole or not isinstance(values["rng"], np.ndarray):
             raise ValueError("this is only a part of a saved state of adafw.")
         rows = np.asarray(values["records"])
         if rows.dtype.kind != "f" or (rows.size and rows.ndim != 2):
@@ -188,12 +192,13 @@ def run(
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
             for _ in range(n):
-                g, s.gradient = algorithm.gradient.update(f, s.x, s.t, s.gradient, rng)  # line 2
+                point = algorithm.step.query(s.x, s.t, s.step)
+                g, s.gradient = algorithm.gradient.update(f, point, s.t, s.gradient, rng)  # line 2
                 if not all_finite(g):
                     raise Diverged(last_x)
                 last_x = s.x
                 s.x, s.step = algorithm.step.update(f, counted, s.x, g, s.t, s.step)  # 3 on
-                s.gradient_evaluations += algorithm.gradient.evaluations(s.t, f.n_terms)
+                s.gradient_evaluations += algorithm.gradient.spent(s.t, f.n_terms, s.gradient)
                 s.t += 1
                 if stop():
                     break

@@ -103,6 +103,20 @@ def test_too_little_memory_ends_in_one_sentence(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
+def test_fit_works_where_no_cache_can_be_written(data, tmp_path):
+    """Neither numba's nor a user's cache directory: kernels are compiled anew, nothing else."""
+    nowhere = "/proc/none/cache"
+    environment = {
+        **os.environ, "HOME": "/proc/none", "XDG_CACHE_HOME": nowhere, "NUMBA_CACHE_DIR": nowhere,
+        "MPLCONFIGDIR": str(tmp_path),
+    }  # fmt: skip
+    words = ["fit", str(data), "-o", str(tmp_path / "m"), "--radius", "1", "--algorithm", "CSFW"]
+    command = [sys.executable, "-m", "adafw", *words, "--max-epochs", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m").is_file()
+
+
 def damage(arrays, header):
     """(what, arrays, header) of models that no fit writes."""
     coef, intercept, classes = arrays["coef"], arrays["intercept"], arrays["classes"]

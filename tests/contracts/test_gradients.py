@@ -17,6 +17,19 @@ ESTIMATORS = [
     gradients.ORGFW(5, forgetting=0.3),
     gradients.CSFW(),
     gradients.CSFW(100),
+    gradients.SAGA(),
+    gradients.SAGA(7),
+    gradients.Momentum(),
+    gradients.Momentum(3, forgetting=0.2),
+    gradients.LSVRG(),
+    gradients.LSVRG(5, probability=0.3),
+    gradients.PAGE(),
+    gradients.PAGE(5, probability=lambda t: 1 / (t + 2)),
+    gradients.LuFreund(),
+    gradients.LuFreund(7, forgetting=0.5),
+    gradients.StagedSVRG(),
+    gradients.StagedSVRG(5),
+    gradients.Minibatch(lambda t: 3 * (t + 1)),  # exact from t = 19 on
 ]
 IDS = [repr(e) for e in ESTIMATORS]
 
@@ -32,9 +45,15 @@ class Watched:
     def __init__(self):
         self.rng = np.random.default_rng(0)
         self.calls = []
+        self.coins = 0
 
     def integers(self, low, high, size):
-        self.calls.append((low, high, size))
+        if size is None:
+            assert (low, high) == (0, 2**53)
+            assert not self.calls  # the coin comes before the batch
+            self.coins += 1
+        else:
+            self.calls.append((low, high, size))
         return self.rng.integers(low, high, size=size)
 
 
@@ -50,14 +69,18 @@ def iterate(gradient, f, rng, T=40):
 @pytest.mark.parametrize("gradient", ESTIMATORS, ids=IDS)
 def test_at_most_one_draw_of_b_t_indices_an_iteration(gradient, logistic):
     rng = Watched()
-    for t, *_ in iterate(gradient, logistic, rng):
+    tossing = isinstance(gradient, gradients.LSVRG | gradients.PAGE)
+    for t, _, _, state in iterate(gradient, logistic, rng):
         assert len(rng.calls) <= 1
+        assert rng.coins == (t + 1 if tossing else 0)
+        spent = gradient.spent(t, 60, state)
+        assert spent <= gradient.evaluations(t, 60)
         if rng.calls:
             low, high, size = rng.calls.pop()
             assert (low, high) == (0, 60)
-            assert gradient.evaluations(t, 60) in (size, 2 * size)
+            assert spent in (size, 2 * size)
         else:
-            assert gradient.evaluations(t, 60) == 60
+            assert spent == 60
 
 
 @pytest.mark.parametrize("gradient", ESTIMATORS, ids=IDS)
@@ -89,10 +112,13 @@ def test_dtype_and_shape_are_those_of_x(gradient, regression):
 
 
 @pytest.mark.parametrize(
-    "gradient", [gradients.Minibatch(2), gradients.SVRF(2), gradients.SPIDER(2)], ids=repr
-)
+    "gradient",
+    [gradients.Minibatch(2), gradients.SVRF(2), gradients.SPIDER(2), gradients.SAGA(6),
+     gradients.LSVRG(2, probability=0.3), gradients.PAGE(2, probability=0.3)],
+    ids=repr,
+)  # fmt: skip
 def test_the_mean_over_many_seeds_is_the_gradient(gradient, logistic):
-    """Unbiased given the path; ORGFW and CSFW are not."""
+    """Unbiased given the path; ORGFW, CSFW, Momentum and LuFreund are not."""
     mean, exact = np.zeros((6, 12)), np.zeros((6, 12))
     runs = 3000
     for seed in range(runs):
@@ -100,3 +126,49 @@ def test_the_mean_over_many_seeds_is_the_gradient(gradient, logistic):
             mean[t] += g / runs
             exact[t] = logistic.gradient(x)
     assert np.abs(mean - exact).max() <= 0.02
+
+
+@pytest.mark.parametrize("gradient", [gradients.SAGA(3), gradients.LuFreund(3)], ids=repr)
+def test_the_kept_gradient_stays_the_sum_of_its_slopes(gradient, regression):
+    A, y = regression
+    f = adafw.LinearModel(A, y, adafw.losses.Squared())
+    *_, (*_, state) = iterate(gradient, f, np.random.default_rng(0), T=200)
+    assert np.allclose(state["gradient"], state["alpha"] @ A, rtol=0, atol=1e-12)
+    assert (state["alpha"] != 0).all()
+
+
+def test_an_exact_minibatch_draws_nothing_and_costs_m(logistic):
+    """b_t >= m: the exact gradient, on an index stream that goes on as if nothing had happened."""
+    grown = gradients.Minibatch(lambda t: 10 if t != 3 else 61)
+    rng, same = np.random.default_rng(0), np.random.default_rng(0)
+    for t, x, g, _ in iterate(grown, logistic, rng, T=6):
+        batch = None if t == 3 else same.integers(0, 60, size=10)
+        assert np.array_equal(g, logistic.gradient(x, batch))
+        assert grown.evaluations(t, 60) == (60 if t == 3 else 10)
+
+
+def test_saga_beyond_what_has_rows():
+    f = adafw.UserSum(3, lambda x: 0.0, lambda x, batch: x)
+    for algorithm, name in ((adafw.SAGAFW(), "SAGA"), (adafw.LuFreundFW(), "LuFreund")):
+        with pytest.raises(TypeError, match=f"{name} needs an objective of terms"):
+            adafw.minimize(f, adafw.L1Ball(1.0), algorithm, x0=np.zeros(2))
+
+
+@pytest.mark.parametrize("kind", [gradients.LSVRG, gradients.PAGE])
+def test_a_probability_is_one(kind):
+    with pytest.raises(ValueError, match=r"probability must be a number >= 0 and <= 1, got 1\.5"):
+        kind(probability=1.5)
+
+
+@pytest.mark.parametrize("kind", [gradients.LSVRG, gradients.PAGE])
+def test_counts_and_limits_follow_the_coin(kind, logistic):
+    """The trace counts m where the coin asked for it; a limit on epochs is hardly exceeded."""
+    algorithm = adafw.Algorithm(kind(4, probability=0.2), adafw.steps.FrankWolfeStep())
+    counted = adafw.Counted(logistic)
+    r = adafw.minimize(counted, adafw.L1Ball(1.0), algorithm, max_epochs=20, record_every=1)
+    # The exact gradient and the value of each record are measured, not counted.
+    measured = 60 * len(r.trace)
+    assert r.trace[-1].gradient_evaluations == counted.gradients - measured
+    assert 20 <= r.trace[-1].epoch < 21
+    steps = np.diff(r.trace["gradient_evaluations"])
+    assert set(steps.tolist()) == {8, 60}

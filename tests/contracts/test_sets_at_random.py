@@ -96,6 +96,21 @@ def spectral_ball(rng):
     return adafw.SpectralBall(r), shape, lambda g: -r * np.linalg.norm(g, "nuc")
 
 
+def row_ball(rng):
+    r, shape = radius(rng), (size(rng, 6), size(rng, 6))
+    return adafw.RowBall(r), shape, lambda g: -r * np.linalg.norm(g, axis=1).sum()
+
+
+def column_ball(rng):
+    r, shape = radius(rng), (size(rng, 6), size(rng, 6))
+    return adafw.ColumnBall(r), shape, lambda g: -r * np.linalg.norm(g, axis=0).sum()
+
+
+def rms_ball(rng):
+    r, n = radius(rng), size(rng, 9)
+    return adafw.RMSBall(r), (n,), lambda g: -r * np.sqrt(n) * np.linalg.norm(g)
+
+
 def birkhoff(rng):
     n = size(rng, 5)
     orders = np.array(list(itertools.permutations(range(n))))
@@ -131,7 +146,7 @@ def product(rng):
 
 MAKERS = [
     l1_ball, l2_ball, linf_ball, lp_ball, box, simplex, unit_simplex, k_sparse, group_ball, hull,
-    nuclear_ball, spectral_ball, birkhoff, polytope, product,
+    nuclear_ball, spectral_ball, row_ball, column_ball, rms_ball, birkhoff, polytope, product,
 ]  # fmt: skip
 
 

@@ -134,7 +134,6 @@ def test_values_in_words(tmp_path):
         ("radius = 2.0", "radius = 2.0, size = 2.0", "set L1Ball cannot be made: .*size"),
         ("max_epochs = 1", "epochs = 1", "budget must set one of max_iterations"),
         ("max_epochs = 1", "max_epochs = 1, seed = 2", "budget of .* keys .* only, got 'seed'"),
-        ('{ name = "CSFW" }', '{ name = "AdaCSFW" }', "AdaCSFW needs learning_rate"),
         ('{ name = "CSFW" }', '{ name = "CSFW" }, { name = "CSFW" }', "labels .* must differ"),
         ('{ name = "CSFW" }', '{ label = "mine" }', "an algorithm needs a name"),
         ('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "10^x" }', 'or "10.<fraction>"'),

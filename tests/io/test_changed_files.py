@@ -177,6 +177,20 @@ def test_a_fault_of_another_map_still_ends_the_process(tmp_path):
     assert done.stdout == b""
 
 
+def test_maps_that_are_gone_are_answered_for_no_more(tmp_path):
+    from adafw.io.mapped import _GUARD
+
+    save_parts(tmp_path / "parts", np.eye(30), np.ones(30))
+    before = dict(_GUARD.stretches)
+    A, y = load_parts(tmp_path / "parts")
+    part = A[3:]
+    assert len(_GUARD.stretches) == len(before) + 2
+    del A, y
+    assert len(_GUARD.stretches) == len(before) + 1  # a slice still looks at the matrix
+    del part
+    assert _GUARD.stretches == before
+
+
 def test_parts_that_are_replaced_stay_what_they_were(tmp_path):
     """The old files live on as long as they are mapped."""
     A = np.arange(20_000.0).reshape(-1, 2)

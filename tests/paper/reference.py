@@ -78,13 +78,13 @@ def estimates(name, A, y, slope, seed, batch_size=None):
     alpha, sum_alpha = np.zeros(m), np.zeros(n)
     x = yield None
     t = 0
-    snapshot = snapshot_g = last_x = last_g = None
+    snapshot = snapshot_g = last_x = last_g = s = None
     while True:
         if name == "full":
             g = gradient(x, everything)
         elif name == "minibatch":
             b = batch_size or min(m, max(1, math.ceil(t**2 / math.sqrt(m))))
-            g = gradient(x, rng.integers(0, m, size=b))
+            g = gradient(x, rng.integers(0, m, size=b) if b < m else everything)
         elif name == "percent":
             g = gradient(x, rng.integers(0, m, size=batch_size or percent))
         elif name == "svrf":
@@ -114,6 +114,36 @@ def estimates(name, A, y, slope, seed, batch_size=None):
                 sum_alpha = sum_alpha + (fresh - alpha[i]) * A[i]
                 alpha[i] = fresh
             g = sum_alpha
+        elif name == "saga":
+            batch = sorted(set(rng.integers(0, m, size=batch_size or percent).tolist()))
+            fresh = np.array([slope(A[i] @ x, y[i]) / m for i in batch])
+            g = A.T @ alpha + m / len(batch) * (fresh - alpha[batch]) @ A[batch]
+            alpha[batch] = fresh
+        elif name == "momentum":
+            rho = min(1.0, 4 / (t + 8) ** (2 / 3))
+            g = rho * gradient(x, rng.integers(0, m, size=batch_size or percent))
+            g = g + ((1 - rho) * last_g if t > 0 else 0)
+        elif name in ("lsvrg", "page"):
+            b = batch_size or percent
+            p = b / m if name == "lsvrg" else b / (m + b)
+            c = rng.integers(0, 2**53) / 2**53
+            if t == 0 or c < p:
+                g = gradient(x, everything)
+                snapshot, snapshot_g = x, g
+            else:
+                batch = rng.integers(0, m, size=b)
+                old_x, old_g = (snapshot, snapshot_g) if name == "lsvrg" else (last_x, last_g)
+                g = gradient(x, batch) - gradient(old_x, batch) + old_g
+        elif name == "lu_freund":
+            b = batch_size or percent
+            if t == 0:
+                s = A @ x
+            else:
+                eta, gamma = 2 * m / b / (2 * m / b + t), 2 / (t + 1)
+                vertex = (x - (1 - gamma) * last_x) / gamma
+                for i in set(rng.integers(0, m, size=b).tolist()):
+                    s[i] = (1 - eta) * s[i] + eta * (A[i] @ vertex)
+            g = A.T @ slope(s, y) / m
         last_x, last_g = x, g
         t += 1
         x = yield g

@@ -5,18 +5,22 @@ import pytest
 
 import adafw
 from adafw import gradients, metrics, steps
+from adafw.schedules import OpenLoop
 from tests.paper.conftest import paths_of
 
 SETS = [adafw.L1Ball(2.0), adafw.LInfBall(0.4), adafw.L2Ball(1.0), adafw.Box(-0.3, 0.5),
         adafw.Simplex(2.0), adafw.UnitSimplex(2.0)]  # fmt: skip
 ESTIMATORS = [gradients.Full(), gradients.Minibatch(), gradients.SVRF(), gradients.SPIDER(),
-              gradients.ORGFW(), gradients.CSFW()]  # fmt: skip
+              gradients.ORGFW(), gradients.CSFW(), gradients.SAGA(), gradients.LSVRG(7),
+              gradients.PAGE(7), gradients.LuFreund(forgetting=OpenLoop(2, 1))]  # fmt: skip
 
 
 class EveryIndex:
     """An index source that always returns the whole range, in some order."""
 
     def integers(self, low, high, size):
+        if size is None:  # a coin that never asks for an exact gradient
+            return high - 1
         return np.random.default_rng(size).permutation(high)
 
 
@@ -32,6 +36,18 @@ def test_with_every_index_in_the_batch_each_estimator_is_frank_wolfe(
             logistic, constraint, algorithm, seed=EveryIndex(), max_iterations=60, path=path
         )
         assert np.abs(r.x - fw.x).max() <= 1e-9 * constraint.scale
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=repr)
+def test_momentum_of_every_index_is_a_heavy_ball(constraint, logistic):
+    momentum = gradients.Momentum(forgetting=OpenLoop())
+    heavy = steps.FrankWolfeStep(averaging=OpenLoop())
+    a, b = (
+        adafw.minimize(logistic, constraint, algorithm, seed=EveryIndex(), max_iterations=60)
+        for algorithm in (adafw.Algorithm(momentum, steps.FrankWolfeStep()),
+                          adafw.Algorithm(gradients.Full(), heavy))
+    )  # fmt: skip
+    assert np.abs(a.x - b.x).max() <= 1e-9 * constraint.scale
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=repr)

@@ -24,6 +24,27 @@ PRESETS = {
         adafw.CSFW(step_size=lambda t: 1 / (t + 1), batch_size=7),
         dict(estimate="csfw", step="fw", gamma=lambda t: 1 / (t + 1), batch_size=7),
     ),
+    "SAGAFW": (adafw.SAGAFW(), dict(estimate="saga", step="fw")),
+    "MSFW": (adafw.MSFW(), dict(estimate="momentum", step="fw")),
+    "LSVRFW": (adafw.LSVRFW(), dict(estimate="lsvrg", step="fw")),
+    "LSVRFW, b = 60": (
+        adafw.LSVRFW(batch_size=60),
+        dict(estimate="lsvrg", step="fw", batch_size=60),
+    ),
+    "PAGEFW": (adafw.PAGEFW(), dict(estimate="page", step="fw")),
+    "PAGEFW, b = 60": (
+        adafw.PAGEFW(batch_size=60),
+        dict(estimate="page", step="fw", batch_size=60),
+    ),
+    "LuFreundFW": (adafw.LuFreundFW(), dict(estimate="lu_freund", step="fw")),
+    "SAGA, Template 3": (
+        adafw.Algorithm(adafw.gradients.SAGA(), adafw.steps.AdaptiveStep(0.1)),
+        dict(estimate="saga", step="adaptive", eta=0.1),
+    ),
+    "PAGE, projected": (
+        adafw.Algorithm(adafw.gradients.PAGE(), adafw.steps.ProjectedStep(0.1)),
+        dict(estimate="page", step="projected", eta=0.1),
+    ),
     "AdaFW": (adafw.AdaFW(0.1), dict(estimate="full", step="adaptive", eta=0.1)),
     "AdaSFW": (
         adafw.AdaSFW(0.3, inner_steps=2),
@@ -72,6 +93,22 @@ def test_preset_follows_the_paper(name, ball, loss):
                     f, SETS[ball](radius), algorithm, seed=seed, max_iterations=t, path=path
                 )
                 assert np.abs(r.x - expected[t]).max() <= 1e-9 * radius
+
+
+@pytest.mark.parametrize("T", [20, 120])
+def test_minibatches_of_all_terms_are_exact_in_the_reference_too(T):
+    """SFW's b_t reaches m = 60 at t = 22: from then on no index is drawn."""
+    rng = np.random.default_rng(4)
+    A, y = rng.normal(size=(60, 5)), rng.normal(size=60)
+    f = adafw.LinearModel(A, y, adafw.losses.Squared())
+    expected = iterates(A, y, "squared", "l2", 1.0, estimate="minibatch", step="fw", T=T)
+    r = adafw.minimize(f, adafw.L2Ball(1.0), adafw.SFW(), max_iterations=T)
+    assert np.abs(r.x - expected[T]).max() <= 1e-12
+    drawn = np.random.default_rng(0)
+    for t in range(min(T, 22)):
+        drawn.integers(0, 60, size=max(1, int(np.ceil(t**2 / np.sqrt(60)))))
+    words = adafw.random.freeze(drawn)
+    assert np.array_equal(r.state.rng, words)
 
 
 def test_the_papers_loss_without_continuous_data_for_a_few_steps():

@@ -127,9 +127,10 @@ def test_d3_minibatches(constraint, batch_size):
 
 
 def test_d3_is_nearly_attained_where_gradients_cancel():
-    a = np.array([[1.0], [-1.0]])  # gradients +1 and -1, whose mean is 0
+    # Gradients +1 and -1, whose mean is 0; ten of them, as a batch of all terms would be exact.
+    a = np.tile([[1.0], [-1.0]], (5, 1))
     f = adafw.UserSum(
-        2, lambda x: 0.0, lambda x, batch: a[batch].mean(0) if batch is not None else 0 * x
+        10, lambda x: 0.0, lambda x, batch: a[batch].mean(0) if batch is not None else 0 * x
     )
     for b in (1, 4, 9):
         errors = [

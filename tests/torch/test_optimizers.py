@@ -200,6 +200,7 @@ def test_max_step_bounds_each_inner_step_as_in_the_core():
 # --- without a set, and the options of SFW -----------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no set")
 def test_without_a_set_adagrad_is_torch_s_own():
     ours, theirs = network(), network()
     for kind in (AdaSFW, AdaGrad):
@@ -208,6 +209,7 @@ def test_without_a_set_adagrad_is_torch_s_own():
         torch.testing.assert_close(weights(ours), weights(theirs), rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no set")
 @pytest.mark.parametrize("kind", [AdamSFW, AMSGrad])
 def test_without_a_set_the_adaptive_step_is_x_minus_lr_m_over_h(kind):
     p = nn.Parameter(torch.ones(3, dtype=torch.float64))
@@ -217,6 +219,7 @@ def test_without_a_set_the_adaptive_step_is_x_minus_lr_m_over_h(kind):
     torch.testing.assert_close(p.detach(), 1 - 0.5 * m / h, rtol=1e-14, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no set")
 def test_without_a_set_sfw_is_gradient_descent_with_momentum():
     ours, theirs = network(), network()
     train(ours, SFW(ours.parameters(), lr=0.1, momentum=0.0), batches())
@@ -338,6 +341,7 @@ def test_a_checkpoint_with_other_sets_is_refused():
     assert other.param_groups[0]["constraint"] == adafw.LInfBall(0.4)
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no set")
 @pytest.mark.parametrize(
     ("other", "differs"),
     [
@@ -374,6 +378,7 @@ def test_momentum_may_be_turned_on_later(fused):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no set")
 def test_a_group_added_later_is_trained_and_checked():
     model = network()
     optimizer = AdamSFW(model[0].parameters(), lr=0.01)

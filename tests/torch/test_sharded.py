@@ -1,4 +1,4 @@
-"""DDP and FSDP2 with two gloo processes against one process."""
+"""DDP and FSDP2 with two and four gloo processes against one process."""
 
 import subprocess
 import sys
@@ -10,25 +10,43 @@ import torch
 from adafw.torch.sharded import Shard
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
-CASES = ["ddp", "fsdp", "ties", "projected", "one_gather_per_inner_step", "refused", "checkpoints"]
+CASES = ["ddp", "fsdp", "ties", "projected", "one_gather_per_inner_step", "refused", "checkpoints",
+         "float64", "feasible", "two_exchanges", "nan_gradients"]  # fmt: skip
+
+
+def run(case, folder, world):
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(SCRIPT), case, str(rank), str(folder), str(world)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(world)
+    ]  # fmt: skip
+    try:
+        printed = [process.communicate(timeout=300)[0] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0] * world, "\n".join(printed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes(case, tmp_path):
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SCRIPT), case, str(rank), str(tmp_path)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        printed = [process.communicate(timeout=180)[0] for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], "\n".join(printed)
+    run(case, tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("case", ["matrices", "presets"])
+def test_sets_that_need_the_whole_tensor(case, world, tmp_path):
+    run(case, tmp_path, world)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_on_under_another_number_of_processes(tmp_path):
+    run("save_sharded", tmp_path, 2)
+    run("load_sharded", tmp_path, 4)
 
 
 @pytest.mark.parametrize(("dim", "start", "length"), [(0, 2, 2), (1, 1, 2), (2, 3, 1)])

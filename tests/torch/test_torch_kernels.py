@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdamSFW, AdaSFW, kernels
-from adafw.torch.base import fast_update
+from adafw.torch import SFW, AdamSFW, AdaSFW, fast, kernels
 
 MAKERS = {
     "sfw": lambda p, **k: SFW(p, lr=0.1, **k),
@@ -47,6 +46,48 @@ def test_equals_plain_torch(name, size, dtype):
             torch.testing.assert_close(a.state[p][key], b.state[q][key], rtol=0, atol=5 * tolerance)
 
 
+MORE = {
+    "box": adafw.Box(-0.2, 0.4),
+    "l1": adafw.L1Ball(5.0),
+    "l2": adafw.L2Ball(3.0),
+    "k_sparse": adafw.KSparse(0.3, 7),
+    "one": adafw.KSparse(0.3, 1),
+    "all": adafw.KSparse(0.3, 10**6),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1, 7, 2049, 5000])
+@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("kind", [AdaSFW, AdamSFW])
+def test_other_sets_equal_plain_torch(kind, name, size, dtype):
+    rng = torch.Generator().manual_seed(size)
+    ends = [nn.Parameter(MORE[name].start((size,), dtype)) for _ in range(2)]
+    pair = [kind([{"params": [p], "constraint": MORE[name]}], lr=0.05, inner_steps=4, fused=fused)
+            for p, fused in zip(ends, (True, False), strict=True)]  # fmt: skip
+    for t in range(10):
+        g = torch.randn(size, generator=rng, dtype=torch.float64).to(dtype)
+        g[torch.rand(size, generator=rng) < 0.3] = 0
+        if t in (4, 6):  # ties everywhere, and nothing at all
+            g = g.round() if t == 4 else 0 * g
+        for p, optimizer in zip(ends, pair, strict=True):
+            p.grad = g.clone()
+            optimizer.step()
+        tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+        torch.testing.assert_close(*ends, rtol=0, atol=tolerance)
+        assert MORE[name].contains(ends[0].detach())
+
+
+def test_squares_out_of_range_of_float32_do_not_stop_the_l2_ball():
+    for scale in (1e-25, 1e25):
+        p = nn.Parameter(torch.zeros(5))
+        p.grad = scale * torch.tensor([1.0, -2.0, 0.5, 0.0, 3.0])
+        group = [{"params": [p], "constraint": adafw.L2Ball(1.0)}]
+        AdaSFW(group, lr=0.1, inner_steps=1, offset=1e-30, fused=True).step()
+        assert torch.isfinite(p).all()
+        assert p.any()
+
+
 def test_the_same_bits_in_every_run():
     ends = []
     for _ in range(2):
@@ -63,14 +104,14 @@ def test_the_same_bits_in_every_run():
 def test_only_plain_contiguous_cpu_tensors_on_an_linf_ball_are_taken():
     options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None}
     x = torch.zeros(4, 3)
-    assert fast_update("adasfw", x, x, options) is kernels.adasfw
-    assert fast_update("adasfw", x.t(), x.t(), options) is None
-    assert fast_update("adasfw", x, torch.zeros(3, 4).t(), options) is None
-    assert fast_update("adasfw", x.to("meta"), x, options) is None
-    assert fast_update(None, x, x, options) is None
+    assert fast.update("adasfw", x, x, options) is kernels.adasfw
+    assert fast.update("adasfw", x.t(), x.t(), options) is None
+    assert fast.update("adasfw", x, torch.zeros(3, 4).t(), options) is None
+    assert fast.update("adasfw", x.to("meta"), x, options) is None
+    assert fast.update(None, x, x, options) is None
     for change in ({"fused": False}, {"constraint": adafw.L1Ball(1.0)}, {"constraint": None},
                    {"rescale": "gradient"}):  # fmt: skip
-        assert fast_update("sfw", x, x, {**options, **change}) is None
+        assert fast.update("sfw", x, x, {**options, **change}) is None
 
 
 def test_working_memory_grows_and_large_rooms_are_not_kept(monkeypatch):

@@ -1,4 +1,4 @@
-"""One of two gloo processes: `python two_processes.py CASE RANK FOLDER`; see test_sharded.py."""
+"""One of some gloo processes: `python two_processes.py CASE RANK FOLDER WORLD`."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,24 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import adafw
-from adafw.torch import SFW, SVRF, AdaGrad, AdamSFW, AdaSFW, constrain, make_feasible, sharded
+from adafw.torch import (
+    SFW,
+    SVRF,
+    AdaGrad,
+    AdamSFW,
+    AdaSFW,
+    AMSGrad,
+    Lion,
+    Monitor,
+    Muon,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    Scion,
+    constrain,
+    make_feasible,
+    owners,
+    sharded,
+)
 
 BOUNDS = np.linspace(0.2, 0.6, 35).reshape(5, 7)
 #: Name -> (family of sets, rules); 5 and 3 rows do not halve, and the last weight has one row.
@@ -53,7 +70,7 @@ def groups_of(model, name):
 
 
 def shard(model):
-    mesh = init_device_mesh("cpu", (2,))
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     for layer in model:
         if isinstance(layer, nn.Linear):
             fully_shard(layer, mesh=mesh)
@@ -140,25 +157,190 @@ def one_gather_per_inner_step(rank, folder):
 
 def refused(rank, folder):
     model = shard(network())
-    user = adafw.UserSet(lambda g: -g.sign(), lambda shape, dtype: torch.zeros(shape))
     messages = []
     for make in (
-        lambda: AdaSFW([{"params": list(model.parameters()), "constraint": user}], lr=0.1),
-        lambda: AdaGrad(constrain(model, adafw.L2Ball, radius=9.0, show=False), lr=0.1),
+        lambda: Monitor(SFW(constrain(model, adafw.L2Ball, radius=9.0, show=False), lr=0.1)),
         lambda: SVRF(constrain(model, adafw.L2Ball, radius=9.0, show=False), lr=0.1),
-        lambda: make_feasible(constrain(model, adafw.L2Ball, radius=9.0, show=False)),
         lambda: AdaSFW(constrain(model, adafw.LInfBall, radius=1e-3, show=False), lr=0.1),
     ):
         try:
             make()
         except (TypeError, ValueError) as error:
             messages.append(str(error))
-    assert len(messages) == 5
-    assert "needs the whole tensor, but parameter 0 of shape (5, 7) is sharded" in messages[0]
-    assert "sharded parameters take LInfBall, Box or None here" in messages[1]
-    assert "SVRF works on whole tensors" in messages[2]
-    assert "make_feasible works on whole tensors" in messages[3]
-    assert "'0.weight' starts outside LInfBall(radius=0.001): its norm is 0.3" in messages[4]
+    assert len(messages) == 3
+    assert "Monitor works on whole tensors, but parameter '0.weight' is sharded" in messages[0]
+    assert "SVRF works on whole tensors" in messages[1]
+    assert "'0.weight' starts outside LInfBall(radius=0.001): its norm is 0.3" in messages[2]
+
+
+#: Sets that need the whole tensor; those of matrices get no biases.
+WHOLE = {
+    "spectral": NewtonSchulzBall,
+    "spectral, exact": adafw.SpectralBall,
+    "nuclear": adafw.NuclearBall,
+    "nuclear, by powers": PowerNuclearBall,
+    "row": adafw.RowBall,
+    "column": adafw.ColumnBall,
+    "rms": adafw.RMSBall,
+    "sparse": lambda r: adafw.KSparse(r, 4),
+    "user": lambda r: adafw.UserSet(
+        lambda g: -r * g.sign(),
+        lambda shape, dtype: torch.zeros(shape, dtype=dtype),
+        lambda x: bool((abs(x) <= r * (1 + 1e-5)).all()),
+        lambda x: x.clamp(-r, r),
+    ),
+}
+
+
+def against_one_process(make_groups, make, prepare=True, steps=4):
+    """The largest difference between the weights of a sharded run and those of one process."""
+    ends = []
+    for cut in (False, True):
+        model = network()
+        if prepare:
+            make_feasible(make_groups(model))
+        model = shard(model) if cut else model
+        optimizer = make(make_groups(model))
+        train(model, optimizer, steps)
+        ends.append(weights(model))
+    return (ends[0] - ends[1]).abs().max().item()
+
+
+def matrices(rank, folder):
+    rules = {"*.bias": adafw.LInfBall(0.9)}
+    for name, family in WHOLE.items():
+
+        def groups(model, family=family):
+            return constrain(model, family, radius=0.9, rules=rules, show=False)
+
+        for label in ("SFW", "SFW by gradient", "AdamSFW"):
+            difference = against_one_process(groups, OPTIMIZERS[label])
+            assert difference < 1e-6, f"{name}, {label}: {difference}"
+    spectral = lambda m: constrain(m, adafw.L2Ball, radius=0.9, show=False)  # noqa: E731
+    assert against_one_process(spectral, lambda g: AMSGrad(g, lr=0.05)) < 1e-6
+    short = {"lr": 0.5, "rescale": "short"}
+    for name in ("spectral", "row"):
+        groups = lambda m, f=WHOLE[name]: constrain(m, f, radius=0.9, rules=rules, show=False)  # noqa: E731
+        assert against_one_process(groups, lambda g: SFW(g, **short)) < 1e-6, name
+
+
+def presets(rank, folder):
+    makers = {
+        "muon": lambda g: Muon(g, lr=0.02),
+        "scion": lambda g: Scion(g, lr=0.01),
+        "lion": lambda g: Lion(g, lr=0.01, weight_decay=0.1),
+    }
+    for recipe, make in makers.items():
+        groups = lambda m, r=recipe: constrain(m, recipe=r, show=False)  # noqa: E731
+        difference = against_one_process(groups, make, prepare=False)
+        assert difference < 1e-6, f"{recipe}: {difference}"
+    for norm in ("row", "column", "embedding", "sign"):
+
+        def groups(model, norm=norm):
+            return [{"params": [p], "norm": norm if p.dim() == 2 else "rms"}
+                    for p in model.parameters()]  # fmt: skip
+
+        difference = against_one_process(groups, lambda g: Scion(g, lr=0.05), prepare=False)
+        assert difference < 1e-6, f"{norm}: {difference}"
+
+
+def two_exchanges(rank, folder):
+    """One to the owners and one back, whatever the number of tensors; and the work is shared."""
+    model = network()
+    rules = {"*.bias": None}
+    make_feasible(constrain(model, NewtonSchulzBall, radius=0.9, rules=rules, show=False))
+    model = shard(model)
+    optimizer = SFW(constrain(model, NewtonSchulzBall, radius=0.9, rules=rules, show=False), lr=0.1)
+    calls, exchange = [], dist.all_to_all_single
+    dist.all_to_all_single = lambda *a, **k: calls.append(1) or exchange(*a, **k)
+    train(model, optimizer, 3)
+    assert len(calls) == 3 * 2
+    jobs = [owners.Job(sharded.Shard((9, 9), 0, 0, None, 0), [], None, None) for _ in range(4)]
+    assert sorted(owners._owners(jobs, 2)) == [0, 0, 1, 1]
+
+
+def nan_gradients(rank, folder):
+    """They reach the weights; no rank waits for another."""
+    model = network()
+    rules = {"*.bias": None}
+    make_feasible(constrain(model, NewtonSchulzBall, radius=0.9, rules=rules, show=False))
+    model = shard(model)
+    optimizer = SFW(constrain(model, NewtonSchulzBall, radius=0.9, rules=rules, show=False), lr=0.1)
+    train(model, optimizer, 1)
+    for p in model.parameters():
+        if rank == 0 and p.grad.to_local().numel():
+            p.grad.to_local().reshape(-1)[0] = torch.nan
+    optimizer.step()
+    assert sharded.full(model[0].weight).isnan().any()
+
+
+def _muon(model):
+    return Muon(constrain(model, recipe="muon", show=False), lr=0.02)
+
+
+def save_sharded(rank, folder):
+    model = shard(network())
+    optimizer = _muon(model)
+    train(model, optimizer, 4)
+    saved = {"model": get_model_state_dict(model),
+             "optimizer": get_optimizer_state_dict(model, optimizer)}  # fmt: skip
+    checkpoint.save(saved, checkpoint_id=f"{folder}/saved")
+
+
+def load_sharded(rank, folder):
+    """Under another number of processes: the run goes on as one process would have."""
+    whole = network()
+    one = _muon(whole)
+    train(whole, one, 4)
+    train(whole, one, 4, seed=2)
+    model = shard(network())
+    optimizer = _muon(model)
+    state = {"model": get_model_state_dict(model),
+             "optimizer": get_optimizer_state_dict(model, optimizer)}  # fmt: skip
+    checkpoint.load(state, checkpoint_id=f"{folder}/saved")
+    set_model_state_dict(model, state["model"])
+    set_optimizer_state_dict(model, optimizer, state["optimizer"])
+    train(model, optimizer, 4, seed=2)
+    torch.testing.assert_close(weights(model), weights(whole), rtol=0, atol=1e-6)
+
+
+def float64(rank, folder):
+    """All sums and vertices keep the digits of float64."""
+    for name in SETS:
+        ends = []
+        for cut in (False, True):
+            model = network().double()
+            make_feasible(groups_of(model, name))
+            model = shard(model) if cut else model
+            optimizer = AdamSFW(groups_of(model, name), lr=0.05)
+            rng = torch.Generator().manual_seed(1)
+            for _ in range(10):
+                optimizer.zero_grad()
+                x = torch.randn(8, 7, generator=rng, dtype=torch.float64)
+                (model(x) ** 2).mean().backward()
+                optimizer.step()
+            ends.append(weights(model))
+        torch.testing.assert_close(ends[1], ends[0], rtol=0, atol=1e-12, msg=name)
+
+
+def feasible(rank, folder):
+    """Shards are moved as the whole tensor is, also where the model was made without data."""
+    for family in (adafw.L1Ball, adafw.LInfBall, adafw.Simplex, adafw.NuclearBall):
+        whole = network()
+        with torch.device("meta"):
+            parts = network()
+        shard(parts)
+        parts.to_empty(device="cpu")
+        groups = constrain(parts, family, radius=0.05, show=False)
+        for p, q in zip(parts.parameters(), whole.parameters(), strict=True):
+            with torch.no_grad():
+                sharded.assign(p, q.detach())
+        assert torch.equal(weights(parts), weights(whole))
+        moved = make_feasible(groups)
+        assert moved == make_feasible(constrain(whole, family, radius=0.05, show=False))
+        assert moved
+        assert torch.equal(weights(parts), weights(whole))
+        assert make_feasible(groups) == []
 
 
 def checkpoints(rank, folder):
@@ -181,10 +363,9 @@ def checkpoints(rank, folder):
 
 
 if __name__ == "__main__":
-    case, rank, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    case, rank, folder, world = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder / 'rendezvous'}", rank=rank, world_size=2
-    )
+    meeting = f"file://{folder / f'rendezvous-{case}'}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
     globals()[case](rank, folder)
     dist.destroy_process_group()

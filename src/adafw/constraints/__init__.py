@@ -7,6 +7,7 @@ from adafw.constraints.box import Box
 from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.hull import Hull
 from adafw.constraints.k_sparse import KSparse
+from adafw.constraints.line_balls import ColumnBall, RMSBall, RowBall
 from adafw.constraints.lp_ball import LpBall
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.constraints.polytope import Polytope
@@ -18,6 +19,7 @@ from adafw.constraints.user_set import UserSet
 __all__ = [
     "Birkhoff",
     "Box",
+    "ColumnBall",
     "Constraint",
     "GroupBall",
     "Hull",
@@ -29,6 +31,8 @@ __all__ = [
     "NuclearBall",
     "Polytope",
     "Product",
+    "RMSBall",
+    "RowBall",
     "Simplex",
     "SpectralBall",
     "UnitSimplex",

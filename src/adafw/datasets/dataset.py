@@ -1,11 +1,16 @@
 """What a loader returns: data that say what they are."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from adafw import checks
+
+#: Rows of samples: dense, or in CSR form.
+Matrix: TypeAlias = NDArray[np.floating] | sparse.csr_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,8 +21,8 @@ class Dataset:
     part of it, another sample. `description` says which.
     """
 
-    A: Any = field(repr=False)
-    y: NDArray[Any] = field(repr=False)
+    A: Matrix = field(repr=False)
+    y: NDArray[np.generic] = field(repr=False)
     name: str
     description: str
     is_stand_in: bool = False

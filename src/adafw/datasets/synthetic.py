@@ -1,7 +1,5 @@
 """Generated data."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -9,7 +7,9 @@ from scipy import sparse
 from adafw import checks
 
 
-def support_vector(m: int = 20_000, n: int = 1_000, seed: int = 0) -> tuple[Any, NDArray[Any]]:
+def support_vector(
+    m: int = 20_000, n: int = 1_000, seed: int = 0
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """The paper's support-vector data (section 4.1, after Duchi 2018, equation 4.3.11).
 
     a_ij is 0 with probability 1 - 1/j, else +1 or -1; y_i = sign(<a_i, u>) for a random sign
@@ -34,7 +34,7 @@ def support_vector(m: int = 20_000, n: int = 1_000, seed: int = 0) -> tuple[Any,
 
 def text_like(
     m: int = 20_242, n: int = 47_236, nonzeros: float = 75, seed: int = 0
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """Data of the shape of RCV1: Zipf terms, about `nonzeros` entries and norm 1 a row.
 
     Documents have log-normal lengths, term j has probability proportional to 1 / (j + 10); weights
@@ -69,7 +69,7 @@ def text_like(
 
 def correlated_regression(
     m: int = 463_715, n: int = 90, seed: int = 0
-) -> tuple[NDArray[Any], NDArray[Any]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Regression data of the kind of YearPredictionMSD: correlated columns of unequal scale.
 
     Rows are normal with covariance eigenvalues falling as 1/k in random directions, columns scaled
@@ -90,7 +90,7 @@ def correlated_regression(
 
 def low_rank(
     n: int = 100, rank: int = 5, share: float = 0.3, noise: float = 0.1, seed: int = 0
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """Entries of an n x n matrix of low rank, observed with noise: data for matrix completion.
 
     X = U V^T / sqrt(rank) with normal factors, so that entries have variance 1; a `share` of them,
@@ -108,7 +108,7 @@ def low_rank(
 
 def matching(
     n: int = 50, features: int = 10, noise: float = 0.5, seed: int = 0
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """Which of n items is which, by noisy features of theirs: least squares over assignments.
 
     F holds normal features of n items; G = P F + noise those of the same items in another order,

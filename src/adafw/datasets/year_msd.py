@@ -2,7 +2,6 @@
 
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +45,7 @@ def year_prediction(source: store.Source = "auto", standardise: bool = True) -> 
     return Dataset(X, years, "YearPredictionMSD", description, is_stand_in=kind != "original")
 
 
-def _read_sample(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_sample(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     means, years = (part.astype(np.float64) for part in store.arrays(path, "X12", "year12"))
     i, j = np.triu_indices(means.shape[1])
     return np.hstack([means, means[:, i] * means[:, j]]), years
@@ -68,7 +67,7 @@ def _read_table(path: Path) -> NDArray[np.float64]:
     return values.reshape(_ALL, _FEATURES + 1)
 
 
-def standardised(X: NDArray[Any]) -> NDArray[Any]:
+def standardised(X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns with mean 0 and variance 1; a constant column becomes 0."""
     centred = X - X.mean(axis=0)
     spread = centred.std(axis=0)

@@ -17,7 +17,6 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
-from adafw.steps import ProjectedStep
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -45,7 +44,7 @@ class LazyL1:
             and problem.is_sparse(f)
             and type(constraint) is L1Ball
             and type(algorithm.gradient) is CSFW
-            and type(algorithm.step) is not ProjectedStep
+            and not problem.is_projected(algorithm)
         )
 
     def pays(self, f: Any, constraint: Constraint, algorithm: Algorithm) -> bool:
@@ -145,11 +144,12 @@ def _check_workspace(kept: dict[str, Any], s: State) -> None:
     stamps = np.ascontiguousarray(table).view(np.uint64)
     if table.shape != (n, 4) or (stamps[:, 3] > 2 * s.t + 1).any():
         raise Damaged("workspace.table", f"of iterations up to {s.t}", "later ones")
-    if not np.array_equal(table[:, 0], s.x):
+    if not np.array_equal(table[:, 0].astype(s.x.dtype), s.x):  # the table is in float64
         raise Damaged("workspace.table", "of the same x", "another")
     for name in ("support", "candidates"):
         expect_indices(kept.get(name), f"workspace.{name}", n)
-    if not np.array_equal(np.sort(kept["support"]), np.flatnonzero(s.x)):
+    # An entry that only float64 tells from 0 may be among them, too.
+    if not np.isin(np.flatnonzero(s.x), kept["support"]).all():
         raise Damaged("workspace.support", "where x is not 0", "other places")
     if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
         raise Damaged("workspace.candidates", "those that the table marks", "others")

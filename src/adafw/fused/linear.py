@@ -72,6 +72,7 @@ class _L1:
         from adafw.kernels import l1
 
         self.kernels, self.radius = l1, constraint.radius
+        self.constraint = constraint
         self.support = np.flatnonzero(s.x != 0)
         self.limits = _limits(s.x.dtype, squares="sum_squares" in s.step)
         self.peaks = np.empty(-(-s.x.size // l1.BLOCK), self.limits[0].dtype)
@@ -79,7 +80,7 @@ class _L1:
 
     def cost(self, algorithm: Algorithm) -> float:
         """Entries that an iteration touches beside its rows."""
-        inner_steps = algorithm.step.most_lmo_calls
+        inner_steps = problem.calls(algorithm)
         return self.n + inner_steps * float(self.support.size + inner_steps)
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
@@ -99,7 +100,7 @@ class _L1:
             level = s.workspace.get("level", 0.0)
             done, size, projections, level = self.kernels.run_projected(*work, level)
             s.workspace["level"] = level
-            s.projections += projections
+            problem.count_minimisers(self.constraint, algorithm, s, projections)
         else:
             done, size = self.kernels.run(*work)
         self.support = active.index[:size].copy()
@@ -123,10 +124,11 @@ class _LInf:
         from adafw.kernels import linf
 
         self.kernel, self.radius, self.n = linf.run, constraint.radius, s.x.size
+        self.constraint = constraint
 
     def cost(self, algorithm: Algorithm) -> float:
         """Entries that an iteration touches beside its rows."""
-        return float(self.n * (1 + algorithm.step.most_lmo_calls))
+        return float(self.n * (1 + problem.calls(algorithm)))
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
         into = _estimate(f, algorithm, s)
@@ -134,7 +136,7 @@ class _LInf:
             problem.terms(f), batches, into, s.step.get("sum_squares", into.g[:0]),
             problem.steps(algorithm, s.t, batches.ends.size - 1), Point(s.x, self.radius),
         )  # fmt: skip
-        s.projections += projections
+        problem.count_minimisers(self.constraint, algorithm, s, projections)
         return int(done)
 
 

@@ -20,6 +20,8 @@ class GradientEstimator(ABC):
 
     #: Whether g_t = grad f(x_t), always.
     exact: ClassVar[bool] = False
+    #: Whether the error of the estimate goes to 0 as x settles.
+    reduced: ClassVar[bool] = True
 
     def check(self, f: FiniteSum) -> None:
         """Refuses an objective that lacks what the estimator needs, before any work."""
@@ -43,10 +45,28 @@ class GradientEstimator(ABC):
 
     @abstractmethod
     def evaluations(self, t: int, n_terms: int) -> int:
-        """Gradients of terms f_i that the textbook algorithm evaluates in iteration t."""
+        """Gradients of terms f_i that the textbook algorithm evaluates in iteration t, at most."""
+
+    def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:
+        """What iteration t did evaluate, by the state it left: less only where a coin decides."""
+        return self.evaluations(t, n_terms)
 
 
 def draw(rng: Any, n_terms: int, size: int) -> NDArray[np.integer[Any]]:
     """i_1 .. i_b, i.i.d. uniform: one call of the generator an iteration."""
     batch: NDArray[np.integer[Any]] = np.asarray(rng.integers(0, n_terms, size=size))
     return batch
+
+
+def coin(rng: Any) -> float:
+    """A number uniform in [0, 1[ of 53 bits: one call of the generator."""
+    return int(rng.integers(0, 2**53, size=None)) / 2**53
+
+
+def check_separable(f: FiniteSum, name: str) -> None:
+    """Refuses an objective whose terms are no functions phi_i(<a_i, x>)."""
+    if not f.separable:
+        raise TypeError(
+            f"{name} needs an objective of terms phi_i(<a_i, x>), such as LinearModel, got {f!r};"
+            " use Minibatch, SVRF, SPIDER or ORGFW instead."
+        )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, check_separable, draw
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
@@ -31,11 +31,7 @@ class CSFW(GradientEstimator):
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
 
     def check(self, f: FiniteSum) -> None:
-        if not f.separable:
-            raise TypeError(
-                f"CSFW needs an objective of terms phi_i(<a_i, x>), such as LinearModel, got {f!r};"
-                " use Minibatch, SVRF, SPIDER or ORGFW instead."
-            )
+        check_separable(f, "CSFW")
 
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}

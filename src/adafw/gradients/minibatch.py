@@ -1,7 +1,7 @@
 """SFW's estimate: the mean over a minibatch."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from adafw.gradients.base import GradientEstimator, draw
 from adafw.objectives.base import FiniteSum
@@ -13,8 +13,12 @@ from adafw.typing import Array
 class Minibatch(GradientEstimator):
     """g_t = (1/b_t) sum_i grad f_i(x_t) over b_t indices drawn with replacement.
 
-    `batch_size` (b_t): m // 100 if None. Table 1, row SFW (Hazan and Luo 2016).
+    Where b_t >= m it is the exact gradient, which costs no more than m evaluations, has no
+    variance and draws nothing. `batch_size` (b_t): m // 100 if None. min(b_t, m) evaluations an
+    iteration. Table 1, row SFW (Hazan and Luo 2016).
     """
+
+    reduced: ClassVar[bool] = False
 
     batch_size: Any = None
 
@@ -27,8 +31,9 @@ class Minibatch(GradientEstimator):
     def update(
         self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
     ) -> tuple[Array, dict[str, Any]]:
-        batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
+        b = self.batch_size(t, f.n_terms)
+        batch = draw(rng, f.n_terms, b) if b < f.n_terms else None
         return f.gradient(x, batch), state
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return int(self.batch_size(t, n_terms))
+        return min(n_terms, int(self.batch_size(t, n_terms)))

@@ -7,6 +7,7 @@ there. Objects (pickle) are never loaded.
 import io
 import math
 import os
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,7 +48,10 @@ class NpyHeader:
         }
         if version not in readers:  # 3.0 is for fields with names, which no file of ours has
             raise ValueError(f"arrays of format {version} are not read here")
-        shape, by_columns, dtype = readers[version](file)
+        with warnings.catch_warnings():
+            # Headers of Python 2 are fine; whoever wrote them is not asked to do so again.
+            warnings.simplefilter("ignore", UserWarning)
+            shape, by_columns, dtype = readers[version](file)
         if dtype.hasobject or dtype.itemsize == 0 or any(n < 0 for n in shape):
             raise ValueError(f"arrays of {dtype} and shape {shape} are not read here")
         return cls(shape, dtype, by_columns, file.tell())
@@ -144,6 +148,14 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[np.g
         raise EOFError(f"{member.filename} ends too early")
     flat = np.frombuffer(entries, header.dtype)
     return flat.reshape(header.shape, order="F" if header.by_columns else "C")
+
+
+def write_npy(path: FileName, array: NDArray[np.generic]) -> None:
+    """An .npy file, written by Python: numpy's own way tells nothing of a disk that was full."""
+    rows = np.ascontiguousarray(array)
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
+        file.write(rows.data)
 
 
 def write_npz(path: FileName, arrays: Mapping[str, NDArray[np.generic]]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -30,6 +30,20 @@ class LibsvmData:
     zero_based: bool
 
 
+Labelled: TypeAlias = tuple[sparse.csr_array, NDArray[np.float64]]
+Queried: TypeAlias = tuple[sparse.csr_array, NDArray[np.float64], NDArray[np.int64]]
+
+
+@overload
+def read_libsvm(
+    path: FileName, *, n_features: int | None = None, zero_based: ZeroBased = "auto",
+    dtype: DTypeLike = np.float64, query_id: Literal[False] = False, threads: int | None = None,
+) -> Labelled: ...  # fmt: skip
+@overload
+def read_libsvm(
+    path: FileName, *, n_features: int | None = None, zero_based: ZeroBased = "auto",
+    dtype: DTypeLike = np.float64, query_id: Literal[True], threads: int | None = None,
+) -> Queried: ...  # fmt: skip
 def read_libsvm(
     path: FileName,
     *,
@@ -38,7 +52,7 @@ def read_libsvm(
     dtype: DTypeLike = np.float64,
     query_id: bool = False,
     threads: int | None = None,
-) -> tuple[Any, ...]:
+) -> Labelled | Queried:
     """Reads `label [qid:q] id:value ... # comment` lines: (CSR matrix, labels).
 
     gzip, bzip2 and xz files are known by their first bytes. Numbers come out as Python's float()

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,9 @@ def mapped(path: FileName) -> NDArray[np.generic]:
     A plain array over the map: numpy's own memmap class costs microseconds at every slice.
     """
     array = np.load(path, mmap_mode="r", allow_pickle=False)
-    _GUARD.watch(array.ctypes.data, array.nbytes, os.fspath(path))
+    start = array.ctypes.data
+    _GUARD.watch(start, array.nbytes, os.fspath(path))
+    weakref.finalize(array, _GUARD.stretches.pop, start, None)  # before its memory is given back
     return np.asarray(array)
 
 
@@ -51,8 +54,6 @@ class _Guard:
     """Which stretches of memory are maps of which files, and the handler that knows them."""
 
     def __init__(self) -> None:
-        # Stretches are not taken out when an array goes: an address that is used again for
-        # something else raises SIGBUS only if it is a map again, and then belongs to a new entry.
         self.stretches: dict[int, tuple[int, str]] = {}
         self.sizes: dict[str, int] = {}
         self.before = _Action()
@@ -79,7 +80,7 @@ class _Guard:
 
     def _answer(self, number: int, info: int, context: int) -> None:
         address = ctypes.c_void_p.from_address(info + _SI_ADDR).value or 0
-        lost = [(b, path) for a, (b, path) in self.stretches.items() if a <= address < b]
+        lost = [(b, path) for a, (b, path) in list(self.stretches.items()) if a <= address < b]
         if not lost:
             # Not ours: the instruction is repeated, and faults again under the handler before.
             self.libc.sigaction(signal.SIGBUS, ctypes.byref(self.before), None)
@@ -87,7 +88,7 @@ class _Guard:
         end, path = lost[-1]
         # All that the file has lost at once: the next fault would find the exception waiting.
         self._put_zeros(address, end)
-        for stop, other in self.stretches.values():
+        for stop, other in list(self.stretches.values()):
             missing = self.sizes[other] - _size(other)
             if missing > 0:
                 self._put_zeros(stop - missing, stop)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from adafw import checks
+from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 from adafw.io.damage import DAMAGE, FileName, is_damage
 from adafw.io.libsvm import ZeroBased, as_csr, check_dtype, check_width, first_id, lowest_id
@@ -48,9 +49,9 @@ def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLik
     if targets.dtype.kind not in "biuf":
         raise ValueError(f"y must hold numbers, got {targets.dtype}.")
     with _new_directory(directory) as partial:
-        np.save(partial / "y.npy", targets)
+        write_npy(partial / "y.npy", targets)
         for name, array in rows.parts().items():
-            np.save(partial / f"{name}.npy", array)
+            write_npy(partial / f"{name}.npy", array)
         m, n = rows.shape
         _Manifest(rows.describe()["name"], (m, n), rows.dtype.name).write(partial)
 

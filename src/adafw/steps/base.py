@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
+from numpy.typing import NDArray
+
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
@@ -22,6 +24,14 @@ class Step(ABC):
     @abstractmethod
     def init(self, x: Array) -> dict[str, Any]:
         """The state before t = 0."""
+
+    def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
+        """The point at which iteration t asks for the gradient: x, unless the step says another."""
+        return x
+
+    def active_set(self, x: Array, state: dict[str, Any]) -> tuple[NDArray[Any], Any] | None:
+        """(weights, atoms) with x = weights @ atoms, if the step keeps them."""
+        return None
 
     def layout(self, x: Array, t: int) -> dict[str, Any]:
         """Arrays of the shapes and dtypes that the state at iteration t has; init's by default."""

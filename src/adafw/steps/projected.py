@@ -7,7 +7,7 @@ from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import as_schedule
+from adafw.schedules import as_rate
 from adafw.steps.base import Step
 from adafw.typing import Array
 
@@ -16,7 +16,7 @@ from adafw.typing import Array
 class ProjectedStep(Step):
     """x <- the point of C nearest to x - eta_t m_t / h_t in the norm of H_t (Algorithm 2, line 4).
 
-    `learning_rate` (eta_t > 0), `metric` (H_t and m_t).
+    `learning_rate` (eta_t > 0, or "auto" for `minimize`), `metric` (H_t and m_t).
     """
 
     learning_rate: Any
@@ -25,7 +25,7 @@ class ProjectedStep(Step):
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
             raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
-        eta = as_schedule(self.learning_rate, "learning_rate", 0, above=True)
+        eta = as_rate(self.learning_rate)
         object.__setattr__(self, "learning_rate", eta)
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:

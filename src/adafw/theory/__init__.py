@@ -1,4 +1,4 @@
-"""The paper's theorems as code: their constants, their schedules, their bounds."""
+"""Theorems as code, the paper's and others': their constants, their schedules, their bounds."""
 
 from adafw.theory.problem_constants import (
     Constants,
@@ -7,6 +7,7 @@ from adafw.theory.problem_constants import (
     data_constants,
     prediction_range,
 )
+from adafw.theory.rates import frank_wolfe, sliding, storc
 from adafw.theory.theorems import (
     Guarantee,
     effective_batch,
@@ -23,7 +24,10 @@ __all__ = [
     "constants",
     "data_constants",
     "effective_batch",
+    "frank_wolfe",
     "prediction_range",
+    "sliding",
+    "storc",
     "theorem_3_1",
     "theorem_3_3",
     "theorem_3_5",

@@ -1,27 +1,38 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
 import math
+import warnings
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from adafw import checks
 from adafw.arrays import all_finite
-from adafw.constraints import Constraint, LInfBall
-from adafw.torch import sharded
-from adafw.torch.feasible import check_start, name_of
+from adafw.constraints import Constraint
+from adafw.torch import description, fast, matrices, owners, sharded, updates
+from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
 Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
+
+
+class Flags(TypedDict, total=False):
+    """Options spelled as torch spells them.
+
+    maximize : ascend. foreach : a wish that changes no result. capturable : nothing is read back
+    from an accelerator, which holds here anyway; `lr` must then be a number. differentiable :
+    must be False, as the steps are made in place.
+    """
+
+    maximize: bool
+    foreach: bool | None
+    capturable: bool
+    differentiable: bool
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -37,19 +48,76 @@ class ConstrainedOptimizer(Optimizer):
     update: ClassVar[Update]
     #: Name of the compiled update in `adafw.torch.kernels`, if there is one.
     kernel: ClassVar[str | None] = None
-    #: Sets that sharded parameters may have.
+    #: Sets for which shards need no more of each other than a few sums.
     sharded_sets: ClassVar[tuple[type, ...]] = sharded.EXACT
 
+    #: Whether to be constructed without any mention of a set is likely a mistake.
+    needs_sets: ClassVar[bool] = True
+
     def __init__(
-        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None
-    ) -> None:
+        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None,
+        flags: Flags | None = None,
+    ) -> None:  # fmt: skip
+        self._checked: dict[int, Any] = {}
+        unknown = (flags or {}).keys() - FLAGS.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}.")
         if weight_decay != 0:
-            raise ValueError(_NO_DECAY.format(weight_decay))
-        super().__init__(params, {"constraint": None, "fused": fused, **defaults})
+            raise ValueError(_NO_DECAY.format(weight_decay, *decay_radius(weight_decay)))
+        params = params if isinstance(params, Tensor) else list(params)
+        options = {"constraint": None, **FLAGS, **(flags or {}), "fused": fused, **defaults}
+        super().__init__(params, options)
+        if self.needs_sets and not any(isinstance(g, dict) and "constraint" in g for g in params):
+            warnings.warn(_NO_SET.format(type(self).__name__), stacklevel=3)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._remember_sets()
+
+    def check_group(self, group: dict[str, Any]) -> None:
+        """Refuses a set that is none, weight decay, and options out of range."""
+        decay, constraint = group.get("weight_decay", 0), group["constraint"]
+        if decay != 0:
+            raise ValueError(_NO_DECAY.format(decay, *decay_radius(decay)))
+        if constraint is not None and not isinstance(constraint, Constraint):
+            raise TypeError(
+                f"constraint must be a set such as adafw.LInfBall(1.0), or None, got "
+                f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
+            )
+        self.check_options(group)
+        fast.check_asked(self.kernel, group, type(self).__name__)
 
     def check_options(self, group: dict[str, Any]) -> None:
         """Refuses options out of range when a group is added."""
         self.check_lr(group)
+
+    def current_set(self, group: dict[str, Any]) -> Constraint | None:
+        """The set that a step of this group is made in."""
+        return group["constraint"]
+
+    def set_of(self, group: dict[str, Any], p: Tensor) -> Constraint | None:
+        """The set of one parameter of a group."""
+        return self.current_set(group)
+
+    def gamma_of(self, group: dict[str, Any]) -> float | None:
+        """The step size of the next step, None where it is found in the step."""
+        return None
+
+    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
+        """What the method multiplies its step by, for the shape of a parameter."""
+        return 1.0
+
+    def held_groups(self) -> list[dict[str, Any]]:
+        """A group for each parameter with the set it has now, for `gap` and `make_feasible`."""
+        return [
+            {"params": [p], "names": [plain_name(group, i)], "constraint": self.set_of(group, p)}
+            for group in self.param_groups
+            for i, p in enumerate(group["params"])
+        ]
+
+    def describe(self) -> str:
+        """A table: each parameter's set, step size, what both are as (lr, weight_decay), where."""
+        return description.table(self)
 
     def check_lr(self, group: dict[str, Any]) -> float:
         """The learning rate, checked before each step since schedulers change it."""
@@ -65,22 +133,37 @@ class ConstrainedOptimizer(Optimizer):
             self.param_groups.pop()
             raise
 
+    def _remember_sets(self) -> None:
+        self._checked = {id(group): group.get("constraint") for group in self.param_groups}
+
     def _check_group(self, group: dict[str, Any]) -> None:
-        if group.get("weight_decay", 0) != 0:
-            raise ValueError(_NO_DECAY.format(group["weight_decay"]))
-        constraint = group["constraint"]
-        if constraint is not None and not isinstance(constraint, Constraint):
-            raise TypeError(
-                f"constraint must be a set such as adafw.LInfBall(1.0), or None, got "
-                f"{constraint!r}; adafw.torch.constrain makes groups from a class of sets."
+        """Refuses what does not fit together; asked again when a group gets another set."""
+        if group["differentiable"]:
+            raise ValueError(
+                "differentiable must be False, got True: the steps are made in place, so autograd "
+                "cannot go through them."
             )
-        self.check_options(group)
+        if group["capturable"] and isinstance(group["lr"], Tensor):
+            raise ValueError("lr must be a number with capturable=True, got a tensor.")
+        recipe = group.get("recipe")
+        if recipe is not None and recipe != type(self).__name__.lower():
+            raise ValueError(
+                f"a group made by constrain(recipe={recipe!r}) is for adafw.torch."
+                f"{recipe.capitalize()}, got {type(self).__name__}."
+            )
+        self.check_group(group)
+        constraint = group["constraint"]
         for i, p in enumerate(group["params"]):
             if not p.is_floating_point():
                 raise TypeError(f"{name_of(group, i)} must be real, got {p.dtype}.")
-            sharded.check_set(p, constraint, name_of(group, i), self.sharded_sets)
+            sharded.check_placements(p)
             if p.requires_grad:
-                check_start(p, group, i)
+                self.check_start(p, group, i)
+        self._checked[id(group)] = constraint
+
+    def check_start(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+        """Refuses a parameter that begins outside its set."""
+        check_start(p, {**group, "constraint": self.current_set(group)}, i)
 
     def step(self, closure: Closure | None = None) -> Any:
         """One step on every parameter that has a gradient; returns what `closure` returns."""
@@ -91,22 +174,32 @@ class ConstrainedOptimizer(Optimizer):
         self._step({p: p.grad for group in self.param_groups for p in group["params"]})
         return loss
 
+    # Under torch.compile the step runs as it is: kernels, kept memory and counters do not trace.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def _step(self, gradients: dict[Tensor, Tensor | None]) -> None:
         """Checks everything, then moves; so an error leaves parameters and state as they were."""
         whole: list[Work] = []
         parts: list[Work] = []
         for group in self.param_groups:
-            options, buffers = {**group, "lr": self.check_lr(group)}, self.buffers_of(group)
+            if self._checked.get(id(group), _NEVER) is not group["constraint"]:
+                self._check_group(group)
+            now = {"lr": self.check_lr(group), "constraint": self.current_set(group)}
+            options, buffers = {**group, **now}, self.buffers_of(group)
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
                     continue
                 check_gradient(g, group, i)
+                g = -g if group["maximize"] else g
+                fast.check_taken(p, g, group, i)
                 if len(self.state[p]) <= len(buffers):  # "step" is there too
                     self._prepare(p, group, i, g)
                 if options["lr"] > 0:
                     (parts if sharded.is_sharded(p) else whole).append((p, g, options))
+        self._move_all(whole, parts)
+
+    def _move_all(self, whole: list[Work], parts: list[Work]) -> None:
         for p, g, options in whole:
             self._move(p, g, options)
         self._move_parts(parts)
@@ -116,34 +209,78 @@ class ConstrainedOptimizer(Optimizer):
         if p.dtype in _LOW or g.dtype is not p.dtype:
             dtype = state_dtype(p)
             x, g = p.to(dtype), g.to(dtype)
-        update = fast_update(self.kernel, x, g, options) or self.update
-        update(x, g, state, options)
+        self.move_whole(x, g, state, options)
         if x is not p:
             p.copy_(x)
         state["step"] += 1
 
+    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
+        """(m, h) of a step; changes the state."""
+        return self.update.metric(g, state, options)
+
+    def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
+        """The update of one tensor that lies here as a whole, in its own dtype."""
+        update = fast.update(self.kernel, x, g, options) or self.update
+        update(x, g, state, options)
+
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
-        jobs, rounded = [], []
+        sums, wholes, rounded = [], [], []
         for p, g, options in work:
             part, dtype = sharded.local(p), state_dtype(p)
             x, g = part.to(dtype), sharded.local(sharded.aligned(g, p)).to(dtype)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
-            m, h = self.update.metric(g, state, options)
-            shard = sharded.Shard.of(p)
-            if options["constraint"] is None:
-                self.update.move(x, m, h, None, options)
-            elif self.sharded_sets is sharded.ENTRYWISE:
-                self.update.move(x, m, h, None, options)
-                sharded.clip(x, options["constraint"], shard)
-            else:
-                jobs.append(sharded.Job(shard, x, m, h, options["constraint"], options))
+            m, h = self.metric_of(g, state, options)
+            job = self.move_part(p, x, m, h, sharded.Shard.of(p), options)
+            if isinstance(job, sharded.Job):
+                sums.append(job)
+            elif job is not None:
+                wholes.append(job)
             rounded.append((part, x))
             self.state[p]["step"] += 1
-        sharded.run(jobs)
+        sharded.run(sums)
+        owners.run(wholes)
         for part, x in rounded:
             if x is not part:
                 part.copy_(x)
+
+    def move_part(
+        self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
+        options: dict[str, Any],
+    ) -> sharded.Job | owners.Job | None:  # fmt: skip
+        """Moves the part x of p at once, or says what the ranks have to do for that together."""
+        constraint = options["constraint"]
+        if constraint is None:
+            self.update.move(x, m, h, None, options)
+        elif type(constraint) in self.sharded_sets:
+            if self.sharded_sets is not sharded.ENTRYWISE:
+                return sharded.Job(shard, x, m, h, constraint, options)
+            self.update.move(x, m, h, None, options)
+            sharded.clip(x, constraint, shard)
+        else:
+            return self._whole_job(x, m, h, shard, options)
+        return None
+
+    def _whole_job(
+        self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
+    ) -> owners.Job:
+        constraint = options["constraint"]
+        if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
+
+            def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
+                gamma = updates.step_size(m, m, constraint, options) * m.any()
+                return matrices.lmo(constraint, m), gamma
+
+            return owners.Job(
+                shard, [m], vertex, lambda v, gamma: x.addcmul_(x - v, gamma, value=-1)
+            )
+
+        def moved(x: Tensor, m: Tensor, h: Tensor | None = None) -> tuple[Tensor, float]:
+            self.update.move(x, m, h, constraint, options)
+            return x, 0.0
+
+        parts = [x, m] if h is None else [x, m, h]
+        return owners.Job(shard, parts, moved, lambda new, _: x.copy_(new))
 
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.
@@ -151,12 +288,12 @@ class ConstrainedOptimizer(Optimizer):
         Even at lr = 0, on which torch's distributed checkpoints rely. A tensor that is needed only
         later, as a momentum that was 0, begins at the gradient.
         """
-        check_start(p, group, i)
+        self.check_start(p, group, i)
         state = self.state[p]
         for name in self.buffers_of(group):
             if name not in state:
                 state[name] = torch.zeros_like(p, dtype=state_dtype(p))
-                if "step" in state and g is not None:
+                if "step" in state and g is not None and group.get("start") != "zero":
                     state[name].copy_(g)
         state.setdefault("step", 0)
 
@@ -178,40 +315,85 @@ class ConstrainedOptimizer(Optimizer):
         keeps its precision, where torch's own would round it to the dtype of the parameter.
         """
         sets = [group["constraint"] for group in self.param_groups]
-        for i, (saved, live) in enumerate(zip(state_dict["param_groups"], sets, strict=False)):
-            self._check_saved(i, saved, state_dict["state"])
+        taken: list[dict[str, Any]] = []
+
+        def check(_: Optimizer, packed: dict[str, Any]) -> None:
+            self._check_saved(packed, sets)
+            taken.append(packed)
+
+        def restore(_: Optimizer) -> None:
+            self._restore(taken[0], sets)
+
+        # After the user's own hooks, which may hand on another dict, and before those that follow.
+        hooks = [self.register_load_state_dict_pre_hook(check),
+                 self.register_load_state_dict_post_hook(restore, prepend=True)]  # fmt: skip
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _restore(self, packed: dict[str, Any], sets: list[Any]) -> None:
+        """The live sets and the state in its own precision, after torch has loaded the rest."""
+        for group, live in zip(self.param_groups, sets, strict=True):
+            group["constraint"] = live
+            for flag in FLAGS:
+                group.setdefault(flag, self.defaults[flag])
+        self._remember_sets()
+        ids = chain.from_iterable(group["params"] for group in packed["param_groups"])
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        for i, p in zip(ids, params, strict=True):
+            for key, value in packed["state"].get(i, {}).items():
+                if isinstance(value, Tensor) and key == "step":
+                    self.state[p][key] = value.clone()  # torch hands on the saved one itself
+                elif isinstance(value, Tensor):
+                    self.state[p][key] = _loaded(value, p)
+
+    def _check_saved(self, packed: dict[str, Any], sets: list[Any]) -> None:
+        """Refuses a checkpoint with options or state of another optimizer, or with other sets."""
+        for i, (saved, live) in enumerate(zip(packed["param_groups"], sets, strict=False)):
+            wrong = self.defaults.keys() - FLAGS.keys() - saved.keys()
+            for key in saved["params"]:
+                known = {"step", "begun", *self.buffers_known()}
+                wrong |= packed["state"].get(key, {}).keys() - known
+            if wrong:
+                raise ValueError(
+                    f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
+                    f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made "
+                    "it."
+                )
             if saved.get("constraint") != _described(live):
                 raise ValueError(
                     f"parameter group {i} is held to {live!r}, but the checkpoint was made with "
                     f"{saved.get('constraint')}; construct the optimizer with the same sets."
                 )
-        super().load_state_dict(state_dict)
-        for group, live in zip(self.param_groups, sets, strict=True):
-            group["constraint"] = live
-        ids = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
-        params = chain.from_iterable(group["params"] for group in self.param_groups)
-        for i, p in zip(ids, params, strict=True):
-            for key, value in state_dict["state"].get(i, {}).items():
-                if isinstance(value, Tensor):
-                    self.state[p][key] = _loaded(value, p)
 
-    def _check_saved(self, i: int, group: dict[str, Any], states: dict[Any, Any]) -> None:
-        """Refuses a saved group that lacks an option, or has state, of another optimizer."""
-        wrong = self.defaults.keys() - group.keys()
-        for key in group["params"]:
-            wrong |= states.get(key, {}).keys() - {"step", "begun", *self.buffers}
-        if wrong:
-            raise ValueError(
-                f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
-                f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made it."
-            )
+    def buffers_known(self) -> tuple[str, ...]:
+        """The state tensors that a parameter of any group may have."""
+        return self.buffers
 
 
 _LOW = (torch.float16, torch.bfloat16)
+_NEVER = object()
+#: Options that torch's own optimizers have too; a checkpoint without them is taken.
+FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+         "fused": None}  # fmt: skip
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
-    "them by another objective than the one whose gap is measured; choose a smaller radius."
+    "them by another objective than the one whose gap is measured; a decay w is a ball of radius "
+    "1 / w, so take a set of radius {}, or {}."
 )
+_NO_SET = (
+    "{} was given no set, so that every step is the unconstrained one; make groups with "
+    'adafw.torch.constrain(model, adafw.LInfBall, diameter=6.0), or {{"params": ..., '
+    '"constraint": set}}.'
+)
+
+
+def decay_radius(decay: Any) -> tuple[str, str]:
+    """The radius that a decay stands for, and the optimizers that take one, for a message."""
+    number = isinstance(decay, int | float) and decay > 0
+    return f"{1 / decay:g}" if number else "1 / w", "Muon, Scion, Lion or Signum, which take one"
 
 
 def rate_of(group: dict[str, Any]) -> float:
@@ -223,29 +405,6 @@ def rate_of(group: dict[str, Any]) -> float:
 def state_dtype(p: Tensor) -> torch.dtype:
     """The dtype to compute in: the parameter's own, but float32 at least."""
     return torch.promote_types(p.dtype, torch.float32)
-
-
-def fast_update(
-    kernel: str | None, x: Tensor, g: Tensor, options: dict[str, Any]
-) -> Callable[..., None] | None:
-    """The compiled update for a tensor, or None where only plain torch will do."""
-    plain = (
-        kernel is not None
-        and options["fused"] is not False
-        and type(options["constraint"]) is LInfBall
-        and options.get("rescale") is None
-        and type(x) in (Tensor, Parameter)
-        and x.is_cpu
-        and x.is_contiguous()
-        and g.is_contiguous()
-    )
-    return getattr(_kernels(), kernel, None) if plain and kernel else None
-
-
-@cache
-def _kernels() -> Any:
-    """The module of compiled updates, None without numba; imported when first needed."""
-    return import_module("adafw.torch.kernels") if find_spec("numba") else None
 
 
 def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:

@@ -17,6 +17,11 @@ def name_of(group: Mapping[str, Any], i: int) -> str:
     return f"parameter {i} of shape {tuple(group['params'][i].shape)}"
 
 
+def plain_name(group: Mapping[str, Any], i: int) -> str:
+    """The name of the i-th parameter of a group, or its number where it has none."""
+    return _names(group)[i] if _names(group) else f"parameter {i}"
+
+
 def _names(group: Mapping[str, Any]) -> Any:
     """The names that `constrain` gave, or torch where it was handed named parameters."""
     return group.get("names") or group.get("param_names")
@@ -59,7 +64,8 @@ def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
     """Moves every parameter that lies outside its set into it; returns the names of those moved.
 
     The Euclidean projection where the set knows it, else the last point of the set on the way
-    from its start point to the parameter. `groups`: of `constrain`, or an optimizer's.
+    from its start point to the parameter. `groups`: of `constrain`, or an optimizer's. A sharded
+    parameter is gathered, moved on every rank alike, and cut again; so all ranks must call this.
     """
     moved = []
     for group in groups:
@@ -71,11 +77,14 @@ def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
         for i, p in enumerate(params):
             if constraint is None or p.numel() == 0:
                 continue
-            sharded.refuse(p, "make_feasible", name_of(group, i))
             if p.device.type == "meta":
-                raise ValueError(f"{name_of(group, i)} must have data, got the device meta.")
-            if not contains(constraint, p):
-                p.copy_(_nearest(constraint, p))
+                raise ValueError(
+                    f"{name_of(group, i)} must have data, got the device meta; call to_empty and "
+                    "initialise the model first."
+                )
+            x = sharded.full(p)
+            if not contains(constraint, x):
+                sharded.assign(p, _nearest(constraint, x))
                 moved.append(_names(group)[i] if _names(group) else name_of(group, i))
     return moved
 

@@ -1,25 +1,26 @@
 """Which parameter of a model gets which set: by name, layer type and shape."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from adafw import checks
 from adafw.constraints import Constraint
+from adafw.torch import recipes
 from adafw.torch.matrices import matrix_shape
+from adafw.torch.recipes import NORM_LAYERS
 
 #: A class of sets, or any function radius -> set.
 Family = Callable[[float], Constraint]
 Groups = list[dict[str, Any]]
 
 _COMPILED = "_orig_mod"  # where a compiled module holds the plain one
-#: Layers whose few parameters scale and shift activations: no set unless asked for.
-_NORM_LAYERS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+set_of = set  # `set` is a parameter of `constrain`
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,13 @@ def glorot_norm(shape: tuple[int, ...]) -> float:
 
 def constrain(
     model: nn.Module,
-    set: Family,
+    set: Family | None = None,
     *,
     diameter: float | None = None,
     radius: float | None = None,
     rules: Mapping[Any, Any] | None = None,
+    recipe: str | None = None,
+    split: Mapping[str, int] | None = None,
     show: bool = True,
 ) -> Groups:
     """Parameter groups for the optimizers here, every parameter with its set.
@@ -96,11 +99,20 @@ def constrain(
     radius : instead of `diameter`, one radius for all.
     rules : exceptions, the first that fits counts. Keys: a layer class or a pattern of names such
         as "head.*" or "*.bias". Values: None (no set), a set, a family, or a `Rule`.
+    recipe : in place of a set: "muon", "scion" or "lion" make groups for the optimizer of that
+        name, a ball (or AdamW) for each kind of layer: embedding, hidden, head (the last linear
+        layer, also if tied to an embedding), norm, bias. See `adafw.torch.recipes.RECIPES`.
+    split : with a recipe, patterns of names and how many matrices are stacked in such weights,
+        such as {"*.qkv.weight": 3}; MultiheadAttention and 3-d weights need none.
     show : print a table of what got which set, and which rules decided on nothing.
 
     Normalisation layers and scalars (tensors without dimensions) get None unless a rule names them.
     """
-    default = Rule(set, diameter, radius)
+    if recipe is not None:
+        return _by_recipe(model, recipe, split or {}, show, set, diameter, radius, rules)
+    if split is not None:
+        raise ValueError("split= goes with recipe=; a set has its own, as NewtonSchulzBall(r, 3).")
+    default = Rule(set, diameter, radius)  # type: ignore[arg-type]
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
     by_set: dict[Constraint | None, dict[str, Any]] = {}
     lines, used = [], []
@@ -120,6 +132,34 @@ def constrain(
             if key not in used:
                 print(f"the rule {key!r} decides on no parameter")
     return list(by_set.values())
+
+
+def _by_recipe(
+    model: nn.Module, recipe: str, split: Mapping[str, int], show: bool, *others: Any
+) -> Groups:
+    if any(other is not None for other in others):
+        raise ValueError(
+            f"recipe={recipe!r} chooses the sets: leave set, diameter, radius and rules out."
+        )
+    named = list(_named(model))
+    if not named:
+        raise ValueError(f"model must have parameters, got {type(model).__name__} without any.")
+    groups, shown = recipes.groups(named, _tied(model), recipe, split)
+    if show:
+        print(shown)
+        print(f"for adafw.torch.{recipes.check(recipe).optimizer}")
+    for pattern in split:
+        if not any(fnmatchcase(name, pattern) for name, _, _ in named):
+            raise ValueError(f"split names {pattern!r}, which no parameter is called.")
+    return groups
+
+
+def _tied(model: nn.Module) -> set_of[Tensor]:
+    """The parameters that several layers share."""
+    count: Counter[Tensor] = Counter()
+    for layer in _unwrapped(model).modules():
+        count.update(p for _, p in layer.named_parameters(recurse=False))
+    return {p for p, times in count.items() if times > 1}
 
 
 def table(lines: list[tuple[str, tuple[int, ...], str, Constraint | None]]) -> str:
@@ -180,4 +220,4 @@ def _rule_for(
         fits = fnmatchcase(name, key) if isinstance(key, str) else isinstance(layer, key)
         if fits:
             return key, rule
-    return None, None if isinstance(layer, _NORM_LAYERS) or p.dim() == 0 else default
+    return None, None if isinstance(layer, NORM_LAYERS) or p.dim() == 0 else default

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from adafw.torch import matrices, sharded
+from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.feasible import name_of
 
 
@@ -15,7 +16,7 @@ def gap(
     model: nn.Module,
     loss_fn: Callable[[Any, Any], Tensor],
     loader: Iterable[Any],
-    groups: Iterable[Mapping[str, Any]],
+    groups: Iterable[Mapping[str, Any]] | ConstrainedOptimizer,
 ) -> float:
     """The Frank-Wolfe gap sum_p <g_p, x_p - lmo_p(g_p)>, g the exact gradient over the loader.
 
@@ -25,11 +26,13 @@ def gap(
         gradients are left as they were.
     loss_fn : loss_fn(model(*inputs), target), the mean over a batch (inputs..., target).
     loader : goes through the data once; batches are weighted by their size.
-    groups : parameter groups with sets, an optimizer's or those of `constrain`. Parameters that
-        are frozen or have no set do not count, as the gap over the whole space is infinite.
+    groups : an optimizer of this package, or parameter groups with sets. Parameters that are
+        frozen or have no set do not count, as the gap over the whole space is infinite. With
+        Muon and its kin, whose weights may still be outside their balls, it may be too large.
 
     Sums are made in float64. Cost: a forward and backward pass over the data.
     """
+    groups = groups.held_groups() if isinstance(groups, ConstrainedOptimizer) else groups
     held = [
         (p, group["constraint"], name_of(group, i))
         for group in groups

@@ -1,33 +1,44 @@
 """SFW, AdaSFW and AdamSFW, and AdaGrad and AMSGrad with projection, as torch optimizers."""
 
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, Unpack
 
 from adafw import checks
+from adafw.constraints import Box, Constraint
 from adafw.metrics.amsgrad import check_betas
 from adafw.torch import sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, rate_of
+from adafw.torch.base import ConstrainedOptimizer, Flags, rate_of
+from adafw.torch.matrices import with_radius
 from adafw.torch.updates import Update
 
-_RESCALE = (None, "gradient", "diameter")
+_RESCALE = (None, "gradient", "diameter", "short")
 
 
 class SFW(ConstrainedOptimizer):
-    """Stochastic Frank-Wolfe with momentum: x <- x + gamma (v - x), v = lmo(m) (Template 1).
+    """Stochastic Frank-Wolfe: d = b1 m + (1 - b1) g; x <- x + gamma (lmo(d) - x) (Template 1).
+
+    Then m <- b2 m + (1 - b2) g. Muon, Scion, Lion and Signum are this form on a ball.
 
     Parameters
     ----------
     params : parameters, or groups such as `adafw.torch.constrain` returns.
     lr : the step size gamma, in [0, 1] unless it is rescaled; follows torch's schedulers.
-    momentum : beta in m <- beta m + (1 - beta) g, where the first m is g; 0 for none.
-    rescale : None: gamma = lr; "gradient": min(1, lr ||m|| / ||v - x||), a step as long as the
-        gradient step's; "diameter": min(1, lr / D), D the l2 diameter of the set.
+    momentum : b1 = b2; 0 for none.
+    rescale : None: gamma = lr; "gradient": min(1, lr ||d|| / ||v - x||), a step as long as the
+        gradient step's; "diameter": min(1, lr / D), D the l2 diameter of the set; "short":
+        min(1, lr <d, x - v> / ||x - v||^2), the short step of a function with curvature 1 / lr.
+    betas : (b1, b2), in place of `momentum`; (0.9, 0.99) are Lion's.
+    nesterov : b1 = momentum^2, as in Muon.
+    start : the first m is the "gradient", or "zero".
+    radius_scale : the set is used so many times as large; may be changed in the parameter group
+        (see `RadiusSchedule`). Where it shrinks, what lies outside shrinks by 1 - gamma a step.
     fused : None: a compiled kernel where there is one; False: plain torch.
 
-    A group without a set does the gradient step x <- x - lr m.
+    A group without a set does the gradient step x <- x - lr d.
     """
 
     buffers = ("momentum",)
-    update = Update(updates.sfw_momentum, updates.frank_wolfe)
+    update = Update(updates.one_form, updates.frank_wolfe)
     kernel = "sfw"
 
     def __init__(
@@ -37,23 +48,41 @@ class SFW(ConstrainedOptimizer):
         momentum: float = 0.9,
         rescale: str | None = None,
         *,
+        betas: tuple[float, float] | None = None,
+        nesterov: bool = False,
+        start: str = "gradient",
+        radius_scale: float = 1.0,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
-        defaults = {"lr": lr, "momentum": momentum, "rescale": rescale}
-        super().__init__(params, defaults, weight_decay, fused)
+        defaults: dict[str, Any] = {
+            "lr": lr, "momentum": momentum, "rescale": rescale, "nesterov": nesterov,
+            "start": start, "radius_scale": radius_scale,
+        }  # fmt: skip
+        if betas is not None:  # schedulers that cycle a momentum look for the name
+            defaults["betas"] = betas
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
         check_rescale(group)
-        if not checks.real(group["momentum"], "momentum", 0, 1) < 1:
-            raise ValueError("momentum must be a number >= 0 and < 1, got 1.")
+        check_momentum(group)
+        if group["start"] not in ("gradient", "zero"):
+            raise ValueError(f"start must be 'gradient' or 'zero', got {group['start']!r}.")
+        checks.real(group["radius_scale"], "radius_scale", 0, above=True)
 
     def check_lr(self, group: dict[str, Any]) -> float:
         return step_size_of(group)
 
     def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        return self.buffers if group["momentum"] else ()
+        return self.buffers if any(updates.weights_of(group)) else ()
+
+    def gamma_of(self, group: dict[str, Any]) -> float | None:
+        return None if group["rescale"] or group["constraint"] is None else float(group["lr"])
+
+    def current_set(self, group: dict[str, Any]) -> Constraint | None:
+        return scaled(group["constraint"], float(group["radius_scale"]))
 
 
 class AdaSFW(ConstrainedOptimizer):
@@ -85,9 +114,10 @@ class AdaSFW(ConstrainedOptimizer):
         *,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "inner_steps": inner_steps, "offset": offset, "max_step": max_step}
-        super().__init__(params, defaults, weight_decay, fused)
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -125,10 +155,11 @@ class AdamSFW(ConstrainedOptimizer):
         *,
         weight_decay: float = 0.0,
         fused: bool | None = None,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "inner_steps": inner_steps, "betas": betas, "offset": offset,
                     "max_step": max_step}  # fmt: skip
-        super().__init__(params, defaults, weight_decay, fused)
+        super().__init__(params, defaults, weight_decay, fused, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -147,9 +178,10 @@ class AdaGrad(ConstrainedOptimizer):
     sharded_sets = sharded.ENTRYWISE
 
     def __init__(
-        self, params: Any, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0
-    ) -> None:
-        super().__init__(params, {"lr": lr, "offset": offset}, weight_decay, None)
+        self, params: Any, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0,
+        **flags: Unpack[Flags],
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "offset": offset}, weight_decay, None, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -175,9 +207,10 @@ class AMSGrad(ConstrainedOptimizer):
         offset: float = 1e-8,
         *,
         weight_decay: float = 0.0,
+        **flags: Unpack[Flags],
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "offset": offset}
-        super().__init__(params, defaults, weight_decay, None)
+        super().__init__(params, defaults, weight_decay, None, flags)
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -185,11 +218,43 @@ class AMSGrad(ConstrainedOptimizer):
         check_betas(group["betas"])
 
 
+def check_momentum(group: dict[str, Any]) -> None:
+    """`momentum`, or the `betas` in its place."""
+    if not checks.real(group["momentum"], "momentum", 0, 1) < 1:
+        raise ValueError("momentum must be a number >= 0 and < 1, got 1.")
+    if group.get("betas") is None:
+        return
+    check_weights(group["betas"])
+    if group["nesterov"]:
+        raise ValueError("nesterov must be False where betas are given: it is betas=(b * b, b).")
+
+
+def check_weights(betas: Any) -> None:
+    """A pair (b1, b2) of the one form."""
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ValueError(f"betas must be a pair (b1, b2), got {betas!r}.")
+    for name, b in zip(("b1", "b2"), betas, strict=True):
+        checks.real(b, f"{name} of betas", 0, 1, below=True)
+
+
+def scaled(constraint: Constraint | None, factor: float) -> Constraint | None:
+    """The set `factor` times as large."""
+    if constraint is None or factor == 1:
+        return constraint
+    if isinstance(constraint, Box):
+        return Box(factor * constraint.lower.value, factor * constraint.upper.value)
+    if not is_dataclass(constraint) or "radius" not in {f.name for f in fields(constraint)}:
+        raise TypeError(
+            f"radius_scale must be 1 for a set without a radius, got {factor:g} for {constraint!r}."
+        )
+    return with_radius(constraint, factor * constraint.scale)
+
+
 def check_rescale(group: dict[str, Any]) -> None:
     """`rescale` of a Template 1 step."""
     if group["rescale"] not in _RESCALE:
         raise ValueError(
-            f"rescale must be None, 'gradient' or 'diameter', got {group['rescale']!r}."
+            f"rescale must be None, 'gradient', 'diameter' or 'short', got {group['rescale']!r}."
         )
 
 
@@ -199,7 +264,7 @@ def step_size_of(group: dict[str, Any]) -> float:
     if lr > 1 and group["rescale"] is None and group["constraint"] is not None:
         raise ValueError(
             f"lr must be a number >= 0 and <= 1, as it is the step size, got {lr:g}; with "
-            "rescale='gradient' or 'diameter' it may be larger."
+            "rescale='gradient', 'diameter' or 'short' it may be larger."
         )
     return lr
 

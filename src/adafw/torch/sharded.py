@@ -1,4 +1,6 @@
-"""Frank-Wolfe steps on sharded parameters (FSDP2's DTensors), exact for a few sets.
+"""Frank-Wolfe steps on sharded parameters (FSDP2's DTensors), for sets that need sums only.
+
+For all others see `owners`.
 
 Every rank works on its shard. What the ranks must know of each other (the sums of a step size,
 the best coordinate of an LMO) is put into one vector for all tensors and gathered once per inner
@@ -57,17 +59,10 @@ def aligned(g: Any, p: Any) -> Any:
     return g if g.placements == p.placements else g.redistribute(p.device_mesh, p.placements)
 
 
-def check_set(p: Tensor, constraint: Constraint | None, name: str, exact: tuple[type, ...]) -> None:
-    """Refuses a sharded parameter that is cut in an unknown way or whose set is not in `exact`."""
-    if not is_sharded(p):
-        return
-    Shard.of(p)
-    if constraint is not None and type(constraint) not in exact:
-        known = ", ".join(kind.__name__ for kind in exact)
-        raise TypeError(
-            f"{constraint!r} needs the whole tensor, but {name} is sharded; sharded parameters "
-            f"take {known} or None here, so leave this module out of fully_shard."
-        )
+def check_placements(p: Tensor) -> None:
+    """Refuses a parameter that is cut in an unknown way."""
+    if is_sharded(p):
+        Shard.of(p)
 
 
 @dataclass(frozen=True)
@@ -170,6 +165,8 @@ class Job:
         if self.options["rescale"] == "gradient":
             gamma = lr * (squares / curvature).sqrt()
             gamma = gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0)
+        elif self.options["rescale"] == "short":
+            gamma = (lr * slope / curvature).nan_to_num(0.0, posinf=1.0).clamp(0.0, 1.0)
         elif self.options["rescale"] == "diameter":
             diameter = self.constraint.diameter(self.shard.shape)
             gamma = torch.full_like(squares, min(1.0, lr / diameter) if diameter > 0 else 1.0)
@@ -199,7 +196,7 @@ class Job:
         if isinstance(self.constraint, L1Ball):
             v = -radius * g.sign()
         elif isinstance(self.constraint, UnitSimplex):
-            v = radius * (g < 0)
+            v = radius * (g < 0).to(g.dtype)  # a bool times a number would be float32
         else:
             v = torch.full_like(g, radius)
         d = self.x.clone().reshape(-1)
@@ -228,6 +225,15 @@ def clip(x: Tensor, constraint: Constraint, shard: Shard) -> None:
 def local(x: Any) -> Tensor:
     """The part of x that lies on this rank (x itself if it is whole)."""
     return x.to_local() if is_sharded(x) else x
+
+
+def assign(p: Tensor, value: Tensor) -> None:
+    """p <- value, of which every rank has the whole."""
+    part = local(p)
+    if is_sharded(p) and part.numel() > 0:
+        value = Shard.of(p).part(value, part)
+    if part.numel() > 0:
+        part.copy_(value)
 
 
 def run(jobs: list[Job]) -> None:

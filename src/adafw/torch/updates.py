@@ -47,13 +47,30 @@ def plain_gradient(g: Tensor, state: State, options: Options) -> tuple[Tensor, N
     return g, None
 
 
-def sfw_momentum(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
-    """(m, None) with m <- beta m + (1 - beta) g, where the first m is g; g if beta is 0."""
+def weights_of(options: Options) -> tuple[float, float]:
+    """(b1, b2) of the one form: `betas`, or (b, b) of a momentum b, (b^2, b) with Nesterov's."""
+    if options.get("betas") is not None:
+        return options["betas"]
+    b = options["momentum"]
+    return (b * b if options["nesterov"] else b), b
+
+
+def one_form(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
+    """(d, None) with d = b1 m + (1 - b1) g, then m <- b2 m + (1 - b2) g; g where there is no m.
+
+    The first m is g, or 0 with `start="zero"`. Nesterov's b m' + (1 - b) g, with the new
+    m' = b m + (1 - b) g, is the same as b1 = b^2.
+    """
     if "momentum" not in state:
         return g, None
-    if state["step"] == 0:
-        return state["momentum"].copy_(g), None
-    return state["momentum"].lerp_(g, 1 - options["momentum"]), None
+    m, (b1, b2) = state["momentum"], weights_of(options)
+    if state["step"] == 0 and options["start"] == "gradient":
+        return m.copy_(g), None
+    if b1 == b2:
+        return m.lerp_(g, 1 - b1), None
+    d = torch.lerp(m, g, 1 - b1, out=scratch(g, 4)[3])  # the others are the move's
+    m.lerp_(g, 1 - b2)
+    return d, None
 
 
 def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
@@ -90,9 +107,21 @@ def frank_wolfe(
     x.addcmul_(d, step_size(m, d, constraint, options) * m.any(), value=-1)
 
 
+def toward(x: Tensor, d: Tensor, ball: Constraint, keep: float, length: float) -> None:
+    """x <- keep x + length lmo(d), the ball having radius 1."""
+    if type(ball) is LInfBall:
+        x.mul_(keep).sub_(torch.sign(d, out=scratch(d, 1)[0]), alpha=length)
+    else:
+        x.mul_(keep).add_(matrices.lmo(ball, d), alpha=length)
+
+
 def step_size(m: Tensor, d: Tensor, constraint: Constraint, options: Options) -> Tensor:
-    """gamma = lr, min(1, lr ||m|| / ||d||) or min(1, lr / D), as `rescale` says."""
+    """gamma = lr, or as `rescale` says: see `SFW`."""
     lr, rescale = options["lr"], options["rescale"]
+    if rescale == "short":
+        flat, away = m.reshape(-1), d.reshape(-1)
+        gamma = lr * (torch.dot(flat, away) / torch.dot(away, away))
+        return gamma.nan_to_num(0.0, posinf=1.0).clamp(0.0, 1.0)
     if rescale == "gradient":
         gamma = lr * torch.linalg.vector_norm(m) / torch.linalg.vector_norm(d)
         return gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0)

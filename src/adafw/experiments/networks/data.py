@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from adafw import checks, datasets
 from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
+from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
+from adafw.io.mapped import mapped as map_array
 
 Arrays = dict[str, NDArray[Any]]
 Split = Literal["train", "test"]
@@ -37,13 +39,13 @@ class NetworkData:
         with replacing(folder, folder=True) as partial:
             for split in SPLITS:
                 for name, array in getattr(self, split).items():
-                    np.save(partial / f"{split}-{name}.npy", array)
+                    write_npy(partial / f"{split}-{name}.npy", array)
 
 
 def mapped(folder: Path, split: Split) -> Arrays:
     """The arrays of a split that `NetworkData.save` wrote."""
     files = sorted(folder.glob(f"{split}-*.npy"))
-    return {f.stem.removeprefix(f"{split}-"): np.load(f, mmap_mode="r") for f in files}
+    return {f.stem.removeprefix(f"{split}-"): map_array(f) for f in files}
 
 
 def load(table: Mapping[str, Any], network: str) -> NetworkData:

@@ -1,0 +1,52 @@
+"""PAGE's estimate: SPIDER's recursion, begun anew by the toss of a coin."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.gradients.base import GradientEstimator, coin, draw
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import Share, as_batch_size, as_probability
+from adafw.typing import Array
+
+
+@dataclass(frozen=True)
+class PAGE(GradientEstimator):
+    """g_t = g_{t-1} + grad_B(x_t) - grad_B(x_{t-1}), or grad f(x_t) at t = 0 and by a coin.
+
+    The gradient is exact if the coin falls below `probability` (p_t in [0, 1]; b_t / (m + b_t) if
+    None). `batch_size` (b_t): m // 100 if None. m evaluations at an exact gradient, 2 b_t
+    elsewhere. Li, Bao, Zhang, Richtarik (2021), algorithm 1; with Frank-Wolfe steps Beznosikov,
+    Dobre, Gidel (2024), algorithm 1.
+    """
+
+    batch_size: Any = None
+    probability: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+        object.__setattr__(self, "probability", as_probability(self.probability))
+
+    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+        return {}
+
+    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+        return {"gradient": x, "last_x": x, "exact": 0} if t else {}
+
+    def update(
+        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
+    ) -> tuple[Array, dict[str, Any]]:
+        b = self.batch_size(t, f.n_terms)
+        p = b / (f.n_terms + b) if self.probability is None else self.probability(t)
+        exact = coin(rng) < p or t == 0  # the coin is tossed at t = 0 too
+        if exact:
+            g = f.gradient(x)
+        else:
+            batch = draw(rng, f.n_terms, b)
+            g = state["gradient"] + (f.gradient(x, batch) - f.gradient(state["last_x"], batch))
+        return g, {"gradient": g, "last_x": x, "exact": int(exact)}
+
+    def evaluations(self, t: int, n_terms: int) -> int:
+        return max(n_terms, 2 * int(self.batch_size(t, n_terms)))
+
+    def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:
+        return n_terms if state["exact"] else 2 * int(self.batch_size(t, n_terms))

@@ -1,0 +1,117 @@
+"""Conditional gradient sliding: an accelerated method whose projections are Frank-Wolfe runs."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from adafw import checks
+from adafw.arrays import dot
+from adafw.constraints.base import Constraint
+from adafw.gradients.base import GradientEstimator
+from adafw.objectives.base import FiniteSum
+from adafw.schedules import Stages
+from adafw.steps.base import Step
+from adafw.typing import Array
+
+
+class Sliding(NamedTuple):
+    """Parameters of one iteration: gamma, beta / L, eta / (L D^2), whether it begins a stage."""
+
+    gamma: float
+    beta: float
+    eta: float
+    restart: bool
+
+
+@dataclass(frozen=True)
+class LanZhou:
+    """gamma = 3 / (k + 2), beta = 3 L / (k + 1), eta = L D^2 / (k (k + 1)), k = t + 1.
+
+    With noise (`stochastic`), beta = 4 L / (k + 2). Lan and Zhou (2016), corollaries 2.2 and 3.2.
+    """
+
+    stochastic: bool = False
+
+    def __call__(self, t: int) -> Sliding:
+        k = t + 1
+        beta = 4 / (k + 2) if self.stochastic else 3 / (k + 1)
+        return Sliding(3 / (k + 2), beta, 1 / (k * (k + 1)), t == 0)
+
+
+@dataclass(frozen=True)
+class HazanLuo:
+    """gamma = 2 / (k + 1), beta = 3 L / k, eta = 2 L D^2 / (N k), k counted within a stage of N.
+
+    Stages begin anew from their x; the s-th has N = ceil(2^(s/2 + 2)) iterations. Hazan and Luo
+    (2016), theorem 2.
+    """
+
+    def __call__(self, t: int) -> Sliding:
+        begin, length = Stages().around(t)
+        k = t - begin + 1
+        return Sliding(2 / (k + 1), 3 / k, 2 / (length * k), k == 1)
+
+
+@dataclass(frozen=True)
+class SlidingStep(Step):
+    """u = argmin over C of <g, u> + beta ||u - c||^2 / 2 to a gap of eta, x <- x + gamma (u - x).
+
+    c is the last u; g is asked for at x + gamma (c - x). The subproblem is solved by Frank-Wolfe
+    steps from c, each of the best length, at most `inner_steps` of them. `rule`: gamma, beta and
+    eta of t, `LanZhou()` or `HazanLuo()`. `L`: smoothness, None takes `f.smoothness`; `diameter`
+    (D): None takes the set's. An error of eps takes O(eps^(-1/2)) gradients and O(1 / eps) LMO
+    calls, where Frank-Wolfe needs O(1 / eps) of both. Lan and Zhou (2016), algorithm 1.
+    """
+
+    rule: Any = LanZhou()
+    L: float | None = None
+    diameter: float | None = None
+    inner_steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, LanZhou | HazanLuo):
+            raise TypeError(f"rule must be steps.LanZhou() or steps.HazanLuo(), got {self.rule!r}.")
+        for name in ("L", "diameter"):
+            if getattr(self, name) is not None:
+                value = checks.real(getattr(self, name), name, 0, above=True)
+                object.__setattr__(self, name, value)
+        object.__setattr__(self, "inner_steps", checks.integer(self.inner_steps, "inner_steps", 1))
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        self._smoothness(f)
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def layout(self, x: Array, t: int) -> dict[str, Any]:
+        return {"centre": x} if t else {}
+
+    def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
+        now = self.rule(t)
+        return x if now.restart else x + now.gamma * (state["centre"] - x)
+
+    def update(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        now, L = self.rule(t), self._smoothness(f)
+        D = constraint.diameter(x.shape) if self.diameter is None else self.diameter
+        centre = x if now.restart else state["centre"]
+        if not g.any():  # nothing to move for
+            return x, {"centre": centre}
+        beta, eta = L * now.beta, L * D * D * now.eta
+        u = centre
+        for _ in range(self.inner_steps):
+            slope = g + beta * (u - centre)
+            d = constraint.lmo(slope) - u
+            gap = -float(dot(slope, d))
+            if not gap > eta:
+                break
+            u = u + min(1.0, gap / max(beta * float(dot(d, d)), 1e-300)) * d
+        return x + now.gamma * (u - x), {"centre": u}
+
+    @property
+    def most_lmo_calls(self) -> int:
+        return self.inner_steps
+
+    def _smoothness(self, f: FiniteSum) -> float:
+        return f.smoothness if self.L is None else self.L

@@ -1,0 +1,89 @@
+"""The polar factor U V^T of a matrix G = U S V^T, or of each of a batch, in three ways.
+
+It minimises -<G, V> over the ball of the spectral norm. The first way needs products only and
+never leaves the ball, the second is what Muon does and leaves it by up to 20 %, the third is exact.
+"""
+
+import torch
+from torch import Tensor
+
+#: Odd polynomials a x + b x^3 + c x^5, to be applied one after the other to singular values in
+#: [0, 1]: small ones grow fast, and all end within 0.0012 of 1 or below. From the fourth on the
+#: largest value is below sqrt(3), so that a cubic step brings it into [0, 1]. The last repeats.
+QUINTICS = (
+    (8.2051, -22.9019, 16.4607),
+    (4.0664, -2.8612, 0.5184),
+    (3.9096, -2.8234, 0.5250),
+    (3.2856, -2.4153, 0.4853),
+    (2.2779, -1.6198, 0.3985),
+    (1.8726, -1.2307, 0.3585),
+    (1.8564, -1.2132, 0.3568),
+    (1.875, -1.25, 0.375),
+)
+LEAST = 4  # quintic steps that must come before the cubic one
+MUON = (3.4445, -4.7750, 2.0315)
+
+
+def feasible(g: Tensor, iterations: int = 6, bf16: bool = False) -> Tensor:
+    """The polar factor by quintic steps and a cubic one; no singular value exceeds 1.
+
+    1.5 X - 0.5 X X^T X maps [0, sqrt(3)] into [0, 1], so it ends any schedule inside the ball.
+    3 * iterations + 2 products; with `bf16` all but the last two are made in bfloat16.
+    """
+    is_wide = g.shape[-2] <= g.shape[-1]
+    x = _scaled(g if is_wide else g.mT)
+    dtype = x.dtype
+    x = x.bfloat16() if bf16 else x
+    for i in range(iterations):
+        a, b, c = QUINTICS[min(i, len(QUINTICS) - 1)]
+        gram = x @ x.mT
+        x = _added(x, _added(gram, gram, gram, b, c), x, a, 1.0)
+    x = x.to(dtype)
+    x = _added(x, x @ x.mT, x, 1.5, -0.5)
+    return x if is_wide else x.mT
+
+
+def muon(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Muon's Newton-Schulz iteration: one quintic, `steps` times, in bfloat16."""
+    a, b, c = coefficients
+    is_wide = g.shape[-2] <= g.shape[-1]
+    x = (g if is_wide else g.mT).bfloat16()
+    x = x / torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True).clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = _added(x, _added(gram, gram, gram, b, c), x, a, 1.0)
+    return (x if is_wide else x.mT).to(g.dtype)
+
+
+def exact(g: Tensor) -> Tensor:
+    """The polar factor by singular values; those at rounding level of the largest count as 0."""
+    u, s, vt = torch.linalg.svd(g, full_matrices=False)
+    least = torch.finfo(s.dtype).eps * max(g.shape[-2:]) * s[..., :1]
+    return (u * (s > least).to(s.dtype)[..., None, :]) @ vt
+
+
+def _scaled(x: Tensor) -> Tensor:
+    """x over a bound on its largest singular value; 0 stays 0.
+
+    The bound is the smaller of the Frobenius norm and sqrt(||x||_1 ||x||_inf), of the matrix
+    divided by its largest entry first, so that squares neither overflow nor vanish.
+    """
+    size = x.abs()
+    largest = positive(size.amax((-2, -1), keepdim=True))
+    x, size = x / largest, size / largest
+    sides = (size.sum(-2, keepdim=True).amax(-1, keepdim=True)
+             * size.sum(-1, keepdim=True).amax(-2, keepdim=True)).sqrt()  # fmt: skip
+    length = torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True)
+    return x / positive(torch.minimum(length, sides))
+
+
+def positive(length: Tensor) -> Tensor:
+    """A length to divide by: 1 in place of 0, which leaves 0 as it is."""
+    return torch.where(length > 0, length, torch.ones_like(length))
+
+
+def _added(c: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:
+    """beta c + alpha a b in one pass, for a matrix or a batch of them."""
+    if c.dim() == 2:
+        return torch.addmm(c, a, b, beta=beta, alpha=alpha)
+    return torch.baddbmm(c, a, b, beta=beta, alpha=alpha)

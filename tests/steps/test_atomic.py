@@ -1,0 +1,203 @@
+"""Away, pairwise and blended pairwise steps: the active set, linear convergence, laziness."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import adafw
+from adafw.steps import ActiveSet, AwayStep, Backtracking, LineSearch, ShortStep
+
+PRESETS = {"AFW": adafw.AFW, "PFW": adafw.PFW, "BPCG": adafw.BPCG}
+SETS = [
+    adafw.L1Ball(2.0),
+    adafw.Simplex(2.0),
+    adafw.UnitSimplex(2.0),
+    adafw.LInfBall(0.4),
+    adafw.Box(-0.3, 0.5),
+    adafw.KSparse(0.5, 3),
+    adafw.L2Ball(1.0),
+    adafw.GroupBall(1.0, np.repeat(np.arange(4), 3)),
+    adafw.Hull(np.random.default_rng(0).normal(size=(30, 12))),
+]
+
+
+def distance(b):
+    """||x - b||^2 as a linear model: strongly convex."""
+    n = len(b)
+    return adafw.LinearModel(np.sqrt(n) * np.eye(n), np.sqrt(n) * b, adafw.losses.Squared())
+
+
+def check_active_set(r, constraint):
+    weights, atoms = r.active_set
+    assert (weights > 0).all()
+    assert weights.sum() == pytest.approx(1, abs=1e-14)
+    rows = atoms.toarray() if sparse.issparse(atoms) else atoms
+    assert rows.shape == (len(weights), r.x.size)
+    assert np.abs(weights @ rows - r.x.reshape(-1)).max() <= 1e-14 * constraint.scale
+    for row in rows:
+        assert constraint.violation(row.reshape(r.x.shape)) <= 1e-12
+    assert len(np.unique(rows, axis=0)) == len(rows)  # no atom twice
+    assert r.trace["violation"].max() <= 1e-13
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("constraint", SETS, ids=repr)
+def test_x_is_its_active_set_at_every_iteration(name, constraint, lazy, logistic):
+    algorithm = PRESETS[name](lazy=lazy)
+    for t in (0, 1, 2, 3, 7, 20, 60):
+        r = adafw.minimize(logistic, constraint, algorithm, max_iterations=t, record_every=1)
+        check_active_set(r, constraint)
+        assert (np.diff(r.trace["value"]) <= 1e-15).all()
+
+
+def test_matrices_too(regression):
+    rng = np.random.default_rng(0)
+    target = rng.random((6, 6))
+    f = adafw.MatrixCompletion(*np.indices((6, 6)).reshape(2, -1), target.reshape(-1), (6, 6))
+    for preset in PRESETS.values():
+        r = adafw.minimize(f, adafw.Birkhoff(), preset(), max_iterations=900, gap_tolerance=1e-9)
+        check_active_set(r, adafw.Birkhoff())
+        assert r.status == "converged"
+        assert sparse.issparse(r.active_set[1])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_atoms_are_kept_sparsely_where_they_are_sparse(name, logistic):
+    for constraint, kept in ((adafw.L1Ball(2.0), True), (adafw.LInfBall(0.4), False)):
+        r = adafw.minimize(logistic, constraint, PRESETS[name](), max_iterations=30)
+        assert sparse.issparse(r.active_set[1]) == kept
+    weights, atoms = adafw.minimize(
+        logistic, adafw.L1Ball(2.0), PRESETS[name](), max_iterations=30
+    ).active_set
+    assert atoms.nnz <= len(weights)
+
+
+def test_other_steps_have_no_active_set(logistic):
+    assert (
+        adafw.minimize(logistic, adafw.L1Ball(1.0), adafw.FW(), max_iterations=3).active_set is None
+    )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("rule", [LineSearch(), ShortStep(), Backtracking()], ids=repr)
+@pytest.mark.parametrize("constraint", [adafw.Simplex(5.0), adafw.L1Ball(6.0), adafw.LInfBall(0.8),
+                                        adafw.KSparse(0.9, 6)], ids=repr)  # fmt: skip
+def test_linear_convergence_on_polytopes(name, rule, constraint):
+    """f strongly convex, the minimiser inside a face: Frank-Wolfe goes like 1 / t there."""
+    b = np.random.default_rng(2).normal(size=15)
+    f = distance(b)
+    exact = f.value(constraint.project(b))
+    r = adafw.minimize(f, constraint, PRESETS[name](rule), max_iterations=400, record_every=1)
+    error = np.maximum(r.trace["value"] - exact, 0) / exact
+    plain = adafw.minimize(f, constraint, adafw.FW(rule), max_iterations=400)
+    assert error[-1] <= 1e-13
+    assert plain.gap > 1e3 * max(r.gap, 1e-13)
+    # A straight line on a logarithmic scale: as much in the second half of its way as in the first.
+    to = [np.argmax(error <= level) for level in (1e-3, 1e-6, 1e-9)]
+    assert to[2] - to[1] <= 3 * (to[1] - to[0]) + 20
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_weak_separation_saves_calls_and_not_digits(name):
+    """Lazy: fewer LMO calls for the same gap, the certificate being exact all the same."""
+    f, constraint = distance(np.random.default_rng(1).normal(size=40)), adafw.Simplex(3.0)
+    eager, lazy = (
+        adafw.minimize(f, constraint, PRESETS[name](lazy=lazy), gap_tolerance=1e-8,
+                       max_iterations=20_000, record_every=1)
+        for lazy in (False, True)
+    )  # fmt: skip
+    assert eager.status == lazy.status == "converged"
+    assert eager.trace[-1].lmo_calls == eager.trace[-1].iteration
+    assert lazy.trace[-1].lmo_calls <= 0.7 * eager.trace[-1].lmo_calls
+    check_active_set(lazy, constraint)
+
+
+# What went wrong in other libraries --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_dropped_atoms_leave_and_come_back_with_weight_only(name):
+    """Peers kept dropped atoms, or put them back with weight 0, where they were the away atom
+    for ever; or computed the atom after x had moved, so that x was not its combination."""
+    rng = np.random.default_rng(3)
+    f, constraint = distance(rng.normal(size=20)), adafw.Simplex(1.0)
+    seen, dropped = set(), 0
+
+    def watch(state, record):
+        nonlocal dropped
+        weights = state.step.get("weights", np.ones(1))
+        assert (weights > 0).all()
+        now = set(state.step.get("indices", np.zeros(1, int)).tolist())
+        dropped += len(seen - now)
+        seen.update(now)
+
+    r = adafw.minimize(f, constraint, PRESETS[name](), max_iterations=200, record_every=1,
+                       callbacks=watch)  # fmt: skip
+    assert dropped > 0
+    exact = constraint.project(f.y / np.sqrt(20))
+    assert set(np.flatnonzero(exact)) == set(r.active_set[1].indices.tolist())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_minimiser_at_a_vertex_is_reached_and_kept(name):
+    f = distance(np.array([5.0, 0.0, 0.0]))
+    r = adafw.minimize(f, adafw.L1Ball(1.0), PRESETS[name](), max_iterations=50)
+    assert np.array_equal(r.x, [1.0, 0.0, 0.0])
+    assert np.array_equal(r.active_set[0], [1.0])
+    assert r.gap == 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_start_inside_the_set_is_an_atom_until_it_leaves(name, logistic):
+    x0 = np.full(12, 0.05)
+    r = adafw.minimize(logistic, adafw.L1Ball(1.0), PRESETS[name](), x0=x0, max_iterations=0)
+    assert np.array_equal(r.active_set[0], [1.0])
+    assert np.array_equal(r.active_set[1].reshape(-1), x0)
+    r = adafw.minimize(logistic, adafw.L1Ball(1.0), PRESETS[name](), x0=x0, max_iterations=500)
+    assert r.gap <= 1e-9
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_float32(name, regression):
+    A, y = regression
+    f = adafw.LinearModel(A.astype(np.float32), y, adafw.losses.Squared())
+    r = adafw.minimize(f, adafw.L1Ball(1.0), PRESETS[name](), max_iterations=100)
+    assert r.x.dtype == np.float32
+    assert r.active_set[1].dtype == np.float32
+    assert r.gap <= 1e-3 * r.value
+
+
+def test_what_it_needs(logistic):
+    with pytest.raises(TypeError, match="step_size of AwayStep must be a rule that descends"):
+        AwayStep(0.1)
+    stochastic = adafw.Algorithm(adafw.gradients.CSFW(), AwayStep())
+    with pytest.raises(TypeError, match="LineSearch needs exact gradients, got those of CSFW"):
+        adafw.minimize(logistic, adafw.L1Ball(1.0), stochastic)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6))
+def test_moves_of_weight_at_random(seed):
+    """Any sequence of moves keeps weights positive of sum 1, dense and sparse storage alike."""
+    rng = np.random.default_rng(seed)
+    n = 8
+    active = ActiveSet.of(np.eye(n)[0], {})
+    for _ in range(12):
+        v = np.eye(n)[rng.integers(n)] if rng.random() < 0.8 else rng.normal(size=n)
+        g = rng.normal(size=n)
+        known = active.find(v, active.scores(g), float(g @ v))
+        k = len(active.weights) if known is None else known
+        w = active.weights if known is not None else np.append(active.weights, 0.0)
+        gamma = rng.choice([1.0, rng.random()])
+        shift = -gamma * w
+        shift[k] += gamma
+        before = active.point(v)
+        active = active.moved(shift, v if known is None else None)
+        assert np.allclose(active.point(v), before + gamma * (v - before), atol=1e-13)
+        assert (active.weights > 0).all()
+        assert abs(active.weights.sum() - 1) <= 1e-15 * n
+        again = ActiveSet.of(v, active.state())
+        assert np.array_equal(again.point(v), active.point(v))

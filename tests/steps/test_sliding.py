@@ -1,0 +1,92 @@
+"""Conditional gradient sliding: the subproblem's gap, the points asked for, the stages."""
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw import gradients
+from adafw.schedules import Stages
+from adafw.steps import HazanLuo, LanZhou, SlidingStep
+
+
+@pytest.mark.parametrize("rule", [LanZhou(), LanZhou(stochastic=True), HazanLuo()], ids=repr)
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(2.0), adafw.LInfBall(0.3), adafw.Simplex(1.0)],
+                         ids=repr)  # fmt: skip
+def test_every_subproblem_is_solved_to_its_tolerance(rule, constraint, logistic):
+    step, x = SlidingStep(rule), constraint.start((12,))
+    L, D, state = logistic.smoothness, constraint.diameter((12,)), {}
+    for t in range(40):
+        now = rule(t)
+        centre = x if now.restart else state["centre"]
+        z = step.query(x, t, state)
+        assert np.allclose(z, (1 - now.gamma) * x + now.gamma * centre, atol=1e-15)
+        g = logistic.gradient(z)
+        new, state = step.update(logistic, constraint, x, g, t, state)
+        u = state["centre"]
+        slope = g + L * now.beta * (u - centre)
+        assert constraint.gap(u, slope) <= L * D**2 * now.eta * (1 + 1e-12)
+        assert np.allclose(new, (1 - now.gamma) * x + now.gamma * u, atol=1e-15)
+        assert constraint.violation(new) <= 1e-14
+        x = new
+
+
+def test_stages_follow_one_another():
+    lengths = [6, 8, 12, 16, 23, 32, 46, 64]
+    begin = 0
+    for length in lengths:
+        for t in range(begin, begin + length):
+            assert Stages().around(t) == (begin, length)
+        begin += length
+
+
+def test_storc_is_exact_where_a_stage_begins(logistic):
+    r = adafw.minimize(logistic, adafw.L1Ball(1.0), adafw.STORC(batch_size=4), max_iterations=30,
+                       record_every=1)  # fmt: skip
+    spent = np.diff(r.trace["gradient_evaluations"])
+    assert set(np.flatnonzero(spent == 60)) == {0, 6, 14, 26}
+    assert set(spent.tolist()) == {60, 8}
+
+
+def test_far_fewer_gradients_than_frank_wolfe():
+    """O(eps^(-1/2)) against O(1 / eps), with the minimiser inside a face."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(80, 30))
+    f = adafw.LinearModel(A, A @ np.full(30, 1 / 30) + 0.01 * rng.normal(size=80),
+                          adafw.losses.Squared())  # fmt: skip
+    reached = [
+        adafw.minimize(f, adafw.Simplex(1.0), algorithm, gap_tolerance=1e-3, max_iterations=10_000)
+        for algorithm in (adafw.CGS(), adafw.FW())
+    ]
+    assert all(r.status == "converged" for r in reached)
+    cgs, fw = (r.trace[-1] for r in reached)
+    assert 5 * cgs.gradient_evaluations < fw.gradient_evaluations
+
+
+def test_counts_and_limits(logistic):
+    r = adafw.minimize(logistic, adafw.L1Ball(1.0), adafw.CGS(), max_lmo_calls=50, record_every=1)
+    assert r.status == "max_lmo_calls"
+    # Limits are tested before an iteration: it had not been reached then.
+    assert r.trace[-2].lmo_calls < 50 <= r.trace[-1].lmo_calls
+
+
+def test_inner_steps_bound_the_subproblem(logistic):
+    step = SlidingStep(inner_steps=2)
+    r = adafw.minimize(logistic, adafw.L1Ball(5.0), adafw.Algorithm(gradients.Full(), step),
+                       max_iterations=20, record_every=1)  # fmt: skip
+    assert np.diff(r.trace["lmo_calls"]).max() <= 2
+    assert r.gap < r.trace[0].gap
+
+
+def test_smoothness_and_diameter_may_be_given(logistic):
+    L, D = logistic.smoothness, 2 * 1.5
+    user = adafw.UserSum(60, logistic.value, logistic.gradient, convex=True)
+    ball = adafw.L1Ball(1.5)
+    a = adafw.minimize(logistic, ball, adafw.CGS(), max_iterations=20)
+    b = adafw.minimize(user, ball, adafw.CGS(L, D), x0=np.zeros(12), max_iterations=20)
+    assert np.allclose(a.x, b.x, atol=1e-12)
+    with pytest.raises(TypeError, match="does not know its smoothness constant L"):
+        adafw.minimize(user, ball, adafw.CGS(), x0=np.zeros(12))
+    with pytest.raises(TypeError, match=r"rule must be steps.LanZhou\(\) or steps.HazanLuo\(\)"):
+        SlidingStep(rule=3)
+    with pytest.raises(ValueError, match="diameter must be a number that is finite and > 0"):
+        SlidingStep(diameter=0.0)

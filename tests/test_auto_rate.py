@@ -1,0 +1,178 @@
+"""learning_rate="auto": counted, limited, resumed anywhere, and as good as a search."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw import gradients, losses
+from adafw.auto_rate import AutoRate
+
+ALGORITHMS = {
+    "AdaCSFW": adafw.AdaCSFW(),
+    "AdaSVRF": adafw.AdaSVRF(),
+    "AdaSFW": adafw.AdaSFW(),
+    "AdamSFW": adafw.AdamSFW(),
+    "AdaFW": adafw.AdaFW(),
+    "AdaGrad": adafw.AdaGrad(),
+    "AMSGrad": adafw.AMSGrad(),
+    "AdaGrad on CSFW": adafw.AdaGrad(gradient=gradients.CSFW()),
+    "AdaGrad on PAGE": adafw.AdaGrad(gradient=gradients.PAGE(30)),
+    "SAGA, Template 3": adafw.Algorithm(gradients.SAGA(), adafw.steps.AdaptiveStep("auto")),
+}
+
+
+def problem(m=400, n=20, seed=0, loss=None, scale=1.0):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(m, n)) * scale
+    z = A @ (rng.normal(size=n) * (rng.random(n) < 0.5)) / scale
+    y = np.where(z + rng.logistic(size=m) > 0, 1.0, -1.0)
+    return adafw.LinearModel(A, y, loss or losses.Logistic())
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("ball", [adafw.L1Ball(5.0), adafw.LInfBall(0.5), adafw.Simplex(3.0)],
+                         ids=repr)  # fmt: skip
+def test_no_rate_is_needed(name, ball):
+    f = problem()
+    r = adafw.minimize(f, ball, ALGORITHMS[name], max_epochs=40)
+    best = adafw.minimize(f, ball, adafw.BPCG(), max_iterations=300)
+    noisy = isinstance(ALGORITHMS[name].gradient, gradients.Minibatch)  # four terms of 400
+    assert r.value - best.value <= (0.12 if noisy else 0.03) * best.value
+    assert r.learning_rate > 0
+    assert (r.trace["violation"] <= 1e-12).all()
+    assert (np.diff(r.trace["iteration"]) > 0).all()
+
+
+def test_the_rate_that_was_used_is_told():
+    f, ball = problem(), adafw.L1Ball(5.0)
+    assert adafw.minimize(f, ball, adafw.AdaCSFW(0.25), max_iterations=3).learning_rate == 0.25
+    schedule = adafw.minimize(f, ball, adafw.AdaCSFW(lambda t: 1 / (t + 1)), max_iterations=4)
+    assert schedule.learning_rate == 0.25
+    assert adafw.minimize(f, ball, adafw.CSFW(), max_iterations=3).learning_rate is None
+
+
+@pytest.mark.parametrize("name", ["AdaFW", "AdaGrad", "AdaSFW", "AdaGrad on PAGE"])
+def test_all_work_is_counted(name):
+    """What the trace says is what was evaluated; measuring a record costs m and counts nothing."""
+    counted = adafw.Counted(problem())
+    r = adafw.minimize(counted, adafw.L1Ball(5.0), ALGORITHMS[name], max_epochs=60)
+    assert r.state.search["next"] > 0  # windows have been closed
+    assert _rivals(r) > 0
+    measured = counted.gradients - r.trace[-1].gradient_evaluations
+    assert measured % 400 == 0
+    assert measured >= 400 * len(r.trace)
+
+
+def _rivals(r):
+    """Evaluations beyond those of the iterations that are in the trace."""
+    return r.trace[-1].gradient_evaluations - r.trace[-1].iteration
+
+
+@pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdaGrad", "AdaSVRF"])
+def test_limits_hold_for_the_search_too(name):
+    f, ball, algorithm = problem(), adafw.L1Ball(5.0), ALGORITHMS[name]
+    for epochs in (0.02, 0.3, 1.1, 2.7, 9.3):
+        r = adafw.minimize(f, ball, algorithm, max_epochs=epochs)
+        # Judging a window is one act: it may exceed the limit by what it looks at.
+        assert epochs <= r.trace[-1].epoch <= 1.25 * epochs + (1.7 if name == "AdaSVRF" else 0.6)
+    r = adafw.minimize(f, ball, algorithm, max_iterations=57)
+    assert r.trace[-1].iteration == 57
+    if name != "AdaGrad" and name != "AdaGrad on CSFW":
+        r = adafw.minimize(f, ball, algorithm, max_lmo_calls=333)
+        assert 333 <= r.trace[-1].lmo_calls <= 337
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_run_goes_on_bit_for_bit_from_anywhere_in_the_search(name, tmp_path):
+    f, ball, algorithm = problem(), adafw.L1Ball(5.0), ALGORITHMS[name]
+    total = 30 if name in ("AdaFW", "AdaSFW") else 5
+    whole = adafw.minimize(f, ball, algorithm, max_epochs=total)
+    windows = rivals = 0
+    for k in range(1, 15):
+        part = adafw.minimize(f, ball, algorithm, max_epochs=total * k / 15)
+        windows += "end" in part.state.search
+        rivals += "move" in part.state.search
+        part.state.save(tmp_path / "state.npz")
+        rest = adafw.minimize(f, ball, algorithm, state=adafw.State.load(tmp_path / "state.npz"),
+                              max_epochs=total)  # fmt: skip
+        assert np.array_equal(rest.x, whole.x), k
+        assert rest.learning_rate == whole.learning_rate
+        assert rest.trace[-1].gradient_evaluations == whole.trace[-1].gradient_evaluations
+    assert windows > 0
+    if name in ("AdaFW", "AdaCSFW"):
+        assert rivals > 0
+
+
+def test_paths_agree_while_no_decision_is_close():
+    rng = np.random.default_rng(1)
+    X = sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.2))
+    f = adafw.LinearModel(X, np.sign(rng.normal(size=300)), losses.Logistic())
+    xs = [
+        adafw.minimize(f, adafw.L1Ball(3.0), adafw.AdaCSFW(), max_iterations=40, path=path)
+        for path in ("generic", "fused", "lazy")
+    ]
+    assert [r.path for r in xs] == ["generic", "fused", "lazy"]
+    for r in xs[1:]:
+        assert np.abs(r.x - xs[0].x).max() <= 1e-9
+        assert r.learning_rate == xs[0].learning_rate
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+@pytest.mark.parametrize("ball", [adafw.LInfBall, adafw.L2Ball], ids=lambda b: b.__name__)
+def test_within_a_small_factor_of_the_best_of_a_search(ball, scale):
+    """Whatever the units of the data, search included; the bar is 2, noise comes on top."""
+    f, ball = problem(1500, 30, scale=scale), ball(0.6 / scale)
+    best = adafw.minimize(f, ball, adafw.AFW(), max_iterations=500, gap_tolerance=1e-9)
+    assert best.gap <= 1e-6
+
+    def epochs(algorithm, level):
+        def reached(state, record):
+            return record.value - best.lower_bound <= level * best.value
+
+        r = adafw.minimize(f, ball, algorithm, max_epochs=60, callbacks=reached)
+        return r.trace[-1].epoch
+
+    for level in (1e-2, 1e-4):
+        rates = [10.0 ** (i / 2) / scale for i in range(-6, 3)]
+        fixed = min(epochs(adafw.AdaGrad(eta, gradient=gradients.CSFW()), level) for eta in rates)
+        assert epochs(adafw.AdaGrad(gradient=gradients.CSFW()), level) <= 3 * fixed + 0.5
+
+
+def test_a_rate_that_overflows_makes_way():
+    """Poisson's exp at the first rate, the width of the set, is infinite."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 5))
+    f = adafw.LinearModel(A, rng.poisson(np.exp(0.3 * A[:, 0])).astype(float), losses.Poisson())
+    r = adafw.minimize(f, adafw.LInfBall(2000.0), adafw.AdaGrad(gradient=gradients.Full()),
+                       max_epochs=300)  # fmt: skip
+    assert np.isfinite(r.value)
+    assert r.value < r.trace[0].value
+    assert r.status == "max_epochs"
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match='learning_rate must be a number, a function of t or "aut'):
+        adafw.AdaCSFW("fast")
+    f = problem()
+    own = adafw.UserSet(lmo=lambda g: -np.sign(g), start=lambda shape, dtype: np.zeros(shape))
+    with pytest.raises(TypeError, match='learning_rate="auto" needs a set that knows its diameter'):
+        adafw.minimize(f, own, adafw.AdaCSFW())
+
+
+def test_a_damaged_search_is_refused():
+    f, ball = problem(), adafw.L1Ball(5.0)
+    r = adafw.minimize(f, ball, adafw.AdaCSFW(), max_iterations=1)
+    assert "end" in r.state.search
+    for key, value in (("end", 1.5), ("base.x", np.zeros(3)), ("base.gradient.alpha", np.ones(2)),
+                       ("base.nonsense", 1)):  # fmt: skip
+        state = r.state.copy()
+        state.search[key] = value
+        with pytest.raises(ValueError, match="state must come from a run of this problem"):
+            adafw.minimize(f, ball, adafw.AdaCSFW(), state=state, max_epochs=1)
+
+
+def test_the_search_is_a_path_to_minimize():
+    f, ball, algorithm = problem(), adafw.L1Ball(5.0), adafw.AdaCSFW()
+    assert AutoRate.fits(None, f, ball, algorithm)
+    assert not AutoRate.fits(None, f, ball, adafw.AdaCSFW(1.0))

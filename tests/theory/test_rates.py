@@ -1,0 +1,98 @@
+"""Means over seeds obey the rates of sliding and of Frank-Wolfe with reduced variance."""
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw import gradients, solver, theory
+from adafw.random import as_source
+
+SEEDS, STEPS = range(6), 30
+SETS = [adafw.L1Ball(1.0), adafw.L2Ball(0.7), adafw.Simplex(1.0)]
+ESTIMATORS = [
+    gradients.SAGA(8), gradients.LSVRG(8), gradients.LSVRG(4, probability=0.3),
+    gradients.PAGE(8), gradients.PAGE(4, probability=0.2), gradients.Momentum(4),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def f():
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(60, 5)) / np.sqrt(5)
+    y = np.where(A @ rng.normal(size=5) + 0.3 * rng.normal(size=60) > 0, 1.0, -1.0)
+    return adafw.LinearModel(A, y, adafw.losses.Logistic())
+
+
+def lowest(f, constraint):
+    return adafw.minimize(f, constraint, adafw.BPCG(), max_iterations=400).lower_bound
+
+
+def errors(f, constraint, guarantee, **options):
+    """Means over seeds of f(x_t) - min f."""
+    runs = [
+        adafw.minimize(f, constraint, guarantee.algorithm, seed=seed, max_iterations=STEPS,
+                       record_every=1, **options).trace["value"]
+        for seed in SEEDS
+    ]  # fmt: skip
+    return np.mean(runs, axis=0) - lowest(f, constraint)
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=repr)
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_sliding(f, constraint, stochastic):
+    guarantee = theory.sliding(f, constraint, stochastic=stochastic)
+    bounds = [guarantee.bound(t) for t in range(1, STEPS + 1)]
+    assert (errors(f, constraint, guarantee)[1:] <= bounds).all()
+    assert bounds[-1] <= 5 * bounds[0] / STEPS  # it is not of order 1 / t
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=repr)
+def test_storc(f, constraint):
+    guarantee = theory.storc(f, constraint)
+    x0 = constraint.lmo(f.gradient(constraint.start(f.shape)))
+    found = errors(f, constraint, guarantee, x0=x0)
+    for stage, t in enumerate((0, 6, 14, 26)):
+        scale = guarantee.constants.smoothness * guarantee.constants.diameter**2
+        assert guarantee.bound(t) == scale / 2 ** (stage + 1)
+        assert found[t] <= guarantee.bound(t)
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=repr)
+@pytest.mark.parametrize("gradient", ESTIMATORS, ids=repr)
+def test_frank_wolfe_with_reduced_variance(f, constraint, gradient):
+    guarantee = theory.frank_wolfe(f, constraint, gradient)
+    bounds = np.array([guarantee.bound(t) for t in range(STEPS + 1)])
+    found = errors(f, constraint, guarantee)
+    assert (found <= bounds).all()
+    assert guarantee.bound(4000) <= 0.6 * guarantee.bound(400)  # and it goes to 0
+
+
+@pytest.mark.parametrize("gradient", ESTIMATORS, ids=repr)
+def test_the_variances_themselves(f, gradient):
+    """Mean squared errors of the estimates along runs, over 200 seeds."""
+    constraint, T = adafw.L2Ball(0.7), 12
+    guarantee = theory.frank_wolfe(f, constraint, gradient)
+    squares = np.zeros(T)
+    for seed in range(200):
+        s = solver.start(
+            f, constraint, guarantee.algorithm, constraint.start(f.shape), as_source(seed)
+        )
+        for t in range(T):
+            again = s.copy()
+            g, _ = gradient.update(f, again.x, t, again.gradient, solver.thaw(again.rng))
+            squares[t] += np.sum((g - f.gradient(s.x)) ** 2) / 200
+            solver.run(f, constraint, guarantee.algorithm, s, 1)
+    limits = theory.rates.variances(
+        gradient, guarantee.algorithm.step.step_size, guarantee.constants, f.n_terms, T
+    )
+    assert (squares <= np.array(limits) * 1.2 + 1e-15).all()
+    assert squares.max() > 0
+
+
+def test_what_they_are_about(f):
+    with pytest.raises(TypeError, match="gradient must be SAGA, LSVRG, PAGE or Momentum"):
+        theory.frank_wolfe(f, SETS[0], gradients.CSFW()).bound(3)
+    wave = adafw.UserSum(1, lambda x: 0.0, lambda x, batch: x)
+    known = theory.Constants(1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="these rates are about convex objectives"):
+        theory.sliding(wave, SETS[0], known=known)

@@ -1,0 +1,217 @@
+"""Ways of trainers and users with optimizers: loading twice, hooks, compiling, what was silent."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import SFW, AdaGrad, AdamSFW, AdaSFW, make_feasible
+
+OPTIMIZERS = {
+    "SFW": lambda p, **k: SFW(p, lr=0.05, **k),
+    "AdaSFW": lambda p, **k: AdaSFW(p, lr=0.05, inner_steps=3, **k),
+    "AdamSFW": lambda p, **k: AdamSFW(p, lr=0.02, inner_steps=4, **k),
+}
+
+
+def pair(make=OPTIMIZERS["AdamSFW"], constraint=adafw.LInfBall(0.3), seed=0, **options):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2)).double()
+    groups = [{"params": list(model.parameters()), "constraint": constraint}]
+    make_feasible(groups)
+    return model, make(groups, **options)
+
+
+def train(model, optimizer, steps=4, seed=1, step=None):
+    rng = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        x = torch.randn(8, 6, generator=rng, dtype=torch.float64)
+        optimizer.zero_grad()
+        (model(x) ** 2).mean().backward()
+        (step or optimizer.step)()
+
+
+def weights(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_checkpoint_is_loaded_as_often_as_one_likes(kind, pickled):
+    """Trainers do: once to move the state to a device, once more to resume."""
+    model, optimizer = pair(OPTIMIZERS[kind])
+    train(model, optimizer)
+    saved, at = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(model.state_dict())
+    if pickled:
+        model, optimizer = pickle.loads(pickle.dumps((model, optimizer)))
+    train(model, optimizer)
+    end = weights(model)
+    for _ in range(3):
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.load_state_dict(saved)
+        model.load_state_dict(at)
+        train(model, optimizer)
+        assert torch.equal(weights(model), end)
+
+
+def test_hooks_of_loading_may_hand_on_another_dict():
+    model, optimizer = pair()
+    train(model, optimizer)
+    seen = []
+
+    def doubled(_, packed):
+        changed = copy.deepcopy(packed)
+        for state in changed["state"].values():
+            state["momentum"] *= 2
+        return changed
+
+    def look(loaded):
+        p = loaded.param_groups[0]["params"][0]
+        seen.append((loaded.param_groups[0]["constraint"], loaded.state[p]["momentum"].clone()))
+
+    other, second = pair()
+    second.register_load_state_dict_pre_hook(doubled)
+    second.register_load_state_dict_post_hook(look)
+    second.load_state_dict(optimizer.state_dict())
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        wanted = 2 * optimizer.state[p]["momentum"]
+        assert torch.equal(second.state[q]["momentum"], wanted)
+        assert torch.equal(second.state[q]["mean_squares"], optimizer.state[p]["mean_squares"])
+    assert seen[0][0] is second.param_groups[0]["constraint"]
+    assert torch.equal(seen[0][1], 2 * optimizer.state[model[0].weight]["momentum"])
+    second.load_state_dict(optimizer.state_dict())  # our own hooks are gone again, the user's stay
+    assert len(seen) == 2
+    assert len(second._optimizer_load_state_dict_pre_hooks) == 1
+
+
+def test_hooks_see_low_precision_state_as_it_was_saved():
+    p = nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
+    group = [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = SFW(group, lr=0.1)
+    p.grad = torch.tensor([1.0, 0.3, -0.7], dtype=torch.bfloat16)
+    for _ in range(3):
+        optimizer.step()
+    other, dtypes = SFW(group, lr=0.1), []
+    other.register_load_state_dict_post_hook(lambda o: dtypes.append(o.state[p]["momentum"].dtype))
+    other.load_state_dict(optimizer.state_dict())
+    assert dtypes == [torch.float32]
+    assert torch.equal(other.state[p]["momentum"], optimizer.state[p]["momentum"])
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_compiled_step_is_the_same_step(kind, fused):
+    plain, compiled = pair(OPTIMIZERS[kind], fused=fused), pair(OPTIMIZERS[kind], fused=fused)
+    train(*plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, on what it does not trace
+        train(*compiled, step=torch.compile(compiled[1].step, backend="eager"))
+    assert torch.equal(weights(plain[0]), weights(compiled[0]))
+
+
+@pytest.mark.parametrize("kind", [*OPTIMIZERS, "AdaGrad"])
+def test_maximize_is_descent_on_the_negative(kind):
+    make = OPTIMIZERS.get(kind, lambda p, **k: AdaGrad(p, lr=0.05, **k))
+    ends = []
+    for maximize in (False, True):
+        model, optimizer = pair(make, maximize=maximize)
+        for _ in range(3):
+            for i, p in enumerate(model.parameters()):
+                rng = torch.Generator().manual_seed(i)
+                g = torch.randn(p.shape, generator=rng, dtype=p.dtype)
+                p.grad = -g if maximize else g
+            before = [p.grad.clone() for p in model.parameters()]
+            optimizer.step()
+            assert all(
+                torch.equal(p.grad, g) for p, g in zip(model.parameters(), before, strict=True)
+            )
+        ends.append(weights(model))
+    assert torch.equal(*ends)
+
+
+def test_options_spelled_as_torch_s_are_taken_or_refused_with_a_reason():
+    for flags in ({"foreach": True}, {"foreach": False}, {"capturable": True}):
+        _, optimizer = pair(**flags)
+        assert optimizer.param_groups[0].items() >= flags.items()
+    with pytest.raises(ValueError, match="differentiable must be False, got True: the steps are"):
+        pair(differentiable=True)
+    with pytest.raises(ValueError, match="lr must be a number with capturable=True, got a tensor"):
+        pair(lambda p, **k: SFW(p, lr=torch.tensor(0.1), **k), capturable=True)
+    with pytest.raises(TypeError, match="AdamSFW has no option amsgrad"):
+        pair(amsgrad=True)
+
+
+def test_fused_where_there_is_no_kernel_is_refused():
+    with pytest.raises(
+        ValueError, match=r"fused=True needs .* not for Simplex\(radius=1.0\); leav"
+    ):
+        pair(constraint=adafw.Simplex(1.0), fused=True)
+    with pytest.raises(ValueError, match="there is none with rescale='gradient'"):
+        pair(OPTIMIZERS["SFW"], rescale="gradient", fused=True)
+    p = nn.Parameter(torch.zeros(4, 3).t())
+    p.grad = torch.ones(3, 4)
+    optimizer = AdamSFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1, fused=True)
+    with pytest.raises(ValueError, match=r"fused=True needs contiguous .* parameter 0 of shape"):
+        optimizer.step()
+    assert not p.any()
+    model, optimizer = pair(fused=True)
+    train(model, optimizer)
+
+
+def test_a_smaller_set_put_into_a_group_is_checked_before_anything_moves():
+    model, optimizer = pair()
+    train(model, optimizer)
+    before = weights(model)
+    optimizer.param_groups[0]["constraint"] = adafw.LInfBall(1e-3)
+    with pytest.raises(ValueError, match=r"starts outside LInfBall\(radius=0.001\): its norm is"):
+        train(model, optimizer, 1)
+    assert torch.equal(weights(model), before)
+    optimizer.param_groups[0]["constraint"] = adafw.LInfBall(0.5)  # larger: taken
+    train(model, optimizer, 1)
+    optimizer.param_groups[0]["constraint"] = adafw.LInfBall
+    with pytest.raises(TypeError, match="constraint must be a set such as"):
+        train(model, optimizer, 1)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_no_set_at_all_is_warned_of_unless_it_is_said(kind):
+    model = nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match=f"{kind} was given no set, so that every step is the un"):
+        OPTIMIZERS[kind](model.parameters())
+    OPTIMIZERS[kind]([{"params": model.parameters(), "constraint": None}])  # said: no warning
+
+
+@pytest.mark.parametrize("decay", [0.1, 2])
+def test_the_refusal_of_weight_decay_names_the_radius(decay):
+    radius = f"{1 / decay:g}"
+    with pytest.raises(ValueError, match=f"take a set of radius {radius}, or Muon, Scion, Lion or"):
+        pair(weight_decay=decay)
+
+
+KERNEL_RUN = """
+import sys
+from numba.core import caching
+# As where neither the sources nor the user's cache directory can be written.
+for locator in caching._CacheLocator.__subclasses__():
+    locator.from_function = classmethod(lambda cls, function, path: None)
+import torch, adafw
+from adafw.torch import AdamSFW, kernels
+p = torch.nn.Parameter(torch.zeros(3))
+p.grad = torch.ones(3)
+AdamSFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1, fused=True).step()
+assert p.abs().max() > 0
+"""
+
+
+def test_kernels_run_where_no_cache_can_be_written():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", KERNEL_RUN], env=environment, check=False,
+                         capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert run.returncode == 0, run.stderr

@@ -1,0 +1,125 @@
+"""The monitor tells what a step does, and changes nothing."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import SFW, AdamSFW, Lion, Monitor, Muon, NewtonSchulzBall, make_feasible
+from adafw.torch.monitor import gauge
+
+
+def model_of(constraint, make):
+    torch.manual_seed(0)
+    model = nn.Linear(6, 4).double()
+    groups = [{"params": [model.weight], "names": ["w"], "constraint": constraint},
+              {"params": [model.bias], "names": ["b"], "constraint": None}]  # fmt: skip
+    make_feasible(groups)
+    return model, make(groups)
+
+
+def train(model, optimizer, steps):
+    rng = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        x = torch.randn(8, 6, generator=rng, dtype=torch.float64)
+        optimizer.zero_grad()
+        (model(x) - 3).square().mean().backward()
+        optimizer.step()
+
+
+MAKERS = {
+    "SFW": lambda g: SFW(g, lr=0.1),
+    "SFW by gradient": lambda g: SFW(g, lr=0.1, rescale="gradient"),
+    "AdamSFW": lambda g: AdamSFW(g, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_it_changes_no_bit_and_looks_as_often_as_asked(kind):
+    ball = adafw.L2Ball(0.5)
+    (model, optimizer), (other, watched) = (model_of(ball, MAKERS[kind]) for _ in range(2))
+    monitor = Monitor(watched, every=3)
+    train(model, optimizer, 8)
+    train(other, watched, 8)
+    assert torch.equal(model.weight, other.weight)
+    assert [(row.step, row.name) for row in monitor.rows] == [(0, "w"), (3, "w"), (6, "w")]
+    assert monitor.table().splitlines()[0].split() == list(monitor.rows[0]._fields)
+    assert len(monitor.table().splitlines()) == 2
+    monitor.remove()
+    train(other, watched, 8)
+    assert len(monitor.rows) == 3
+
+
+def test_the_numbers_are_those_of_the_step():
+    model, optimizer = model_of(adafw.LInfBall(0.5), lambda g: SFW(g, lr=0.1, momentum=0.0))
+    monitor = Monitor(optimizer, every=1)
+    x = model.weight.detach().clone()
+    train(model, optimizer, 1)
+    g, row = model.weight.grad, monitor.rows[0]
+    assert row.gap == pytest.approx(adafw.LInfBall(0.5).gap(x, g))
+    assert row.norm == pytest.approx(x.abs().max().item() / 0.5)
+    assert (row.kappa, row.gamma, row.clipped) == (pytest.approx(1.0), 0.1, 0.0)
+
+
+def test_steps_that_are_cut_are_counted():
+    make = lambda g: SFW(g, lr=1e9, rescale="gradient", momentum=0.0)  # noqa: E731
+    model, optimizer = model_of(adafw.L2Ball(0.5), make)
+    optimizer.param_groups[1]["lr"] = 0.0  # the bias has no set to stop it
+    monitor = Monitor(optimizer, every=1)
+    train(model, optimizer, 2)
+    assert [row.clipped for row in monitor.rows] == [1.0, 1.0]
+    optimizer.param_groups[0]["lr"] = 1e-9
+    train(model, optimizer, 2)
+    assert monitor.rows[-1].clipped == 0.5
+
+
+def test_matrices_and_presets(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Linear(30, 20).double()
+    groups = [{"params": [model.weight], "names": ["w"]},
+              {"params": [model.bias], "adamw": True}]  # fmt: skip
+    optimizer = Muon(groups, lr=0.02)
+    numbers = {}
+
+    class Kept:
+        def add_scalar(self, tag, value, step):
+            numbers[tag, step] = value
+
+    monitor = Monitor(optimizer, every=2, writer=Kept())
+    x = torch.randn(9, 30, dtype=torch.float64)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    row = monitor.rows[-1]
+    assert 0.99 < row.kappa <= 1
+    assert row.gamma == pytest.approx(0.002)
+    assert 0 < row.norm < 1
+    assert numbers["w/gap", 2] == row.gap
+    Monitor(Lion([model.weight], weight_decay=0.1), writer=tmp_path)
+    assert list(tmp_path.iterdir())
+    with pytest.raises(TypeError, match="optimizer must be one of adafw"):
+        Monitor(torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize(
+    ("ball", "norm"),
+    [
+        (adafw.LInfBall(0.3), lambda x: x.abs().max()),
+        (adafw.L1Ball(0.3), lambda x: x.abs().sum()),
+        (adafw.L2Ball(0.3), lambda x: x.norm()),
+        (adafw.RowBall(0.3), lambda x: x.norm(dim=1).max()),
+        (adafw.ColumnBall(0.3), lambda x: x.norm(dim=0).max()),
+        (adafw.RMSBall(0.3), lambda x: x.square().mean().sqrt()),
+        (adafw.NuclearBall(0.3), lambda x: torch.linalg.svdvals(x).sum()),
+        (NewtonSchulzBall(0.3), lambda x: torch.linalg.matrix_norm(x, 2)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_gauge_is_the_norm_over_the_radius(ball, norm):
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for scale in (1e-3, 1.0, 1e3):
+        assert gauge(ball, scale * x) == pytest.approx(norm(scale * x).item() / 0.3, rel=1e-9)
+    assert math.isnan(gauge(adafw.Simplex(1.0), x))

@@ -1,0 +1,432 @@
+"""Muon, Scion, Lion and Signum against their formulas, written out once more, and torch's Muon."""
+
+import copy
+import io
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import adafw
+from adafw.torch import SFW, Lion, Muon, RadiusSchedule, Scion, Signum, gap, make_feasible
+
+SHAPES = [(6, 6), (9, 4), (3, 11)]
+
+
+def tensors(shapes=SHAPES, dtype=torch.float64, seed=0, scale=1.0):
+    rng = torch.Generator().manual_seed(seed)
+    return [nn.Parameter(scale * torch.randn(s, generator=rng, dtype=torch.float64).to(dtype))
+            for s in shapes]  # fmt: skip
+
+
+def gradients(params, steps, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        for p in params:
+            p.grad = torch.randn(p.shape, generator=rng, dtype=torch.float64).to(p.dtype)
+        yield [p.grad.clone() for p in params]
+
+
+def polar(d):
+    u, _, vt = torch.linalg.svd(d, full_matrices=False)
+    return u @ vt
+
+
+def close(params, xs, tolerance):
+    for p, x in zip(params, xs, strict=True):
+        torch.testing.assert_close(p.detach(), x, rtol=0, atol=tolerance)
+
+
+# --- each against its formula --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decay", [0.1, 0.0])
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("adjust", [None, "original", "match_rms_adamw"])
+def test_muon_with_singular_values_is_its_formula(adjust, nesterov, decay):
+    params = tensors()
+    xs, ms = [p.detach().clone() for p in params], [0.0] * len(params)
+    optimizer = Muon(params, 0.02, decay, 0.95, nesterov, adjust_lr_fn=adjust, lmo="exact")
+    for gs in gradients(params, 30):
+        optimizer.step()
+        for i, g in enumerate(gs):
+            rows, columns = g.shape
+            a = (0.2 * math.sqrt(max(rows, columns)) if adjust == "match_rms_adamw"
+                 else math.sqrt(max(1, rows / columns)))  # fmt: skip
+            ms[i] = 0.95 * ms[i] + 0.05 * g
+            d = 0.05 * g + 0.95 * ms[i] if nesterov else ms[i]
+            xs[i] = xs[i] * (1 - 0.02 * decay) - 0.02 * a * polar(d)
+    close(params, xs, 1e-8)
+
+
+needs_muon = pytest.mark.skipif(
+    not hasattr(torch.optim, "Muon"), reason="this torch has no Muon of its own (2.9 has)"
+)
+
+
+@needs_muon
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("adjust", [None, "match_rms_adamw"])
+def test_muon_with_torch_s_iteration_is_torch_s_muon(adjust, nesterov):
+    options = dict(lr=0.02, weight_decay=0.1, nesterov=nesterov, adjust_lr_fn=adjust)
+    ours, theirs = tensors(dtype=torch.float32), tensors(dtype=torch.float32)
+    first, second = Muon(ours, lmo="torch", **options), torch.optim.Muon(theirs, **options)
+    for gs in gradients(ours, 1):
+        for p, g in zip(theirs, gs, strict=True):
+            p.grad = g
+        first.step()
+        second.step()
+    close(ours, [p.detach() for p in theirs], 1e-4)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(12, 24, bias=False), nn.Tanh(), nn.Linear(24, 4, bias=False))
+    other = copy.deepcopy(model)
+    x, y = torch.randn(64, 12), torch.randn(64, 4)
+    first = Muon(model.parameters(), lmo="torch", **options)
+    second = torch.optim.Muon(other.parameters(), **options)
+    for _ in range(50):
+        losses = []
+        for net, optimizer in ((model, first), (other, second)):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(net(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("decay", [0.3, 0.0])
+def test_lion_is_its_formula(decay, fused):
+    params = tensors([(7, 5), (300,), ()])
+    xs, ms = [p.detach().clone() for p in params], [0.0] * 3
+    optimizer = Lion(params, 0.01, (0.9, 0.99), decay, fused=fused)
+    for gs in gradients(params, 300):
+        optimizer.step()
+        for i, g in enumerate(gs):
+            xs[i] = xs[i] * (1 - 0.01 * decay) - 0.01 * torch.sign(0.9 * ms[i] + 0.1 * g)
+            ms[i] = 0.99 * ms[i] + 0.01 * g
+    close(params, xs, 1e-12)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize(("b", "decay"), [(0.9, 0.3), (0.9, 0.0), (0.0, 0.2)])
+def test_signum_is_its_formula(b, decay, fused):
+    params = tensors([(7, 5), (300,), ()])
+    xs, ms = [p.detach().clone() for p in params], [0.0] * 3
+    optimizer = Signum(params, 0.01, b, decay, fused=fused)
+    for gs in gradients(params, 300):
+        optimizer.step()
+        for i, g in enumerate(gs):
+            ms[i] = b * ms[i] + (1 - b) * g
+            xs[i] = xs[i] * (1 - 0.01 * decay) - 0.01 * torch.sign(ms[i])
+    close(params, xs, 1e-12)
+
+
+SCION = {  # norm -> (shape, the direction for d of radius 1, written out)
+    "spectral": ((8, 5), lambda d: math.sqrt(8 / 5) * polar(d)),
+    "conv": ((6, 4, 3, 3), lambda d: math.sqrt(6 / 4) / 9 * polar(d.reshape(6, 36)).view(d.shape)),
+    "sign": ((8, 5), lambda d: d.sign() / 5),
+    "row": ((8, 5), lambda d: d / d.norm(dim=1, keepdim=True) / math.sqrt(5)),
+    "column": ((8, 5), lambda d: math.sqrt(8) * d / d.norm(dim=0, keepdim=True)),
+    "embedding": ((8, 5), lambda d: math.sqrt(5) * d / d.norm(dim=1, keepdim=True)),
+    "rms": ((8,), lambda d: d / d.square().mean().sqrt()),
+}
+
+
+@pytest.mark.parametrize("unconstrained", [False, True])
+@pytest.mark.parametrize("norm", SCION)
+def test_scion_is_its_formula_in_every_norm(norm, unconstrained):
+    shape, direction = SCION[norm]
+    (p,) = tensors([shape], scale=0.1)
+    x, m = p.detach().clone(), 0.0
+    optimizer = Scion([{"params": [p], "norm": norm, "scale": 3.0}], lr=0.05, momentum=0.8,
+                      unconstrained=unconstrained)  # fmt: skip
+    for (g,) in gradients([p], 20):
+        optimizer.step()
+        m = 0.8 * m + 0.2 * g
+        x = x * (1 if unconstrained else 0.95) - 0.05 * 3.0 * direction(m)
+    # the spectral norms' polar factor is 0.99 exact, the others are exact
+    close([p], [x], 0.05 if norm in ("spectral", "conv") else 1e-12)
+    if norm in ("spectral", "conv") and not unconstrained:
+        held = optimizer.held_groups()[0]["constraint"]
+        assert held.contains(p.detach().reshape(shape[0], -1))
+
+
+def test_auto_gives_each_kind_of_tensor_its_norm():
+    params = tensors([(8, 5), (6, 4, 3, 3), (7,), ()])
+    optimizer = Scion(params, lr=0.1)
+    kinds = [type(g["constraint"]).__name__ for g in optimizer.held_groups()]
+    assert kinds == ["NewtonSchulzBall", "NewtonSchulzBall", "RMSBall", "RMSBall"]
+
+
+# --- the one form, as Frank-Wolfe ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("start", ["gradient", "zero"])
+@pytest.mark.parametrize("options", [{"betas": (0.9, 0.99)}, {"momentum": 0.9, "nesterov": True},
+                                     {"momentum": 0.7}, {"betas": (0.0, 0.5)}])  # fmt: skip
+def test_sfw_is_the_one_form(options, start, fused):
+    for ball in (adafw.LInfBall(0.7), adafw.L2Ball(0.7)):
+        (p,) = tensors([(4, 3)], scale=0.05)
+        x, m = p.detach().clone(), None
+        b = options.get("momentum")
+        b1, b2 = options.get("betas", (b * b if options.get("nesterov") else b, b) if b else None)
+        optimizer = SFW([{"params": [p], "constraint": ball}], lr=0.1, start=start, fused=fused,
+                        **options)  # fmt: skip
+        for (g,) in gradients([p], 25):
+            optimizer.step()
+            m = (g if start == "gradient" else 0 * g) if m is None else m
+            d = b1 * m + (1 - b1) * g
+            x = x + 0.1 * (ball.lmo(d) - x)
+            m = b2 * m + (1 - b2) * g
+        close([p], [x], 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("preset", "ball", "form"),
+    [
+        (lambda p: Lion(p, 0.02, weight_decay=0.5), adafw.LInfBall(2.0), {"betas": (0.9, 0.99)}),
+        (lambda p: Signum(p, 0.02, 0.8, weight_decay=0.5), adafw.LInfBall(2.0), {"momentum": 0.8}),
+        (lambda p: Muon(p, 0.02, 0.5, lmo="exact"), adafw.SpectralBall(2.0),
+         {"betas": (0.9025, 0.95)}),
+    ],
+    ids=["Lion", "Signum", "Muon"],
+)  # fmt: skip
+def test_decoupled_decay_is_frank_wolfe_with_gamma_lr_wd(preset, ball, form):
+    (p,), (q,) = tensors([(5, 5)], scale=0.1), tensors([(5, 5)], scale=0.1)
+    first = preset([p])
+    second = SFW([{"params": [q], "constraint": ball}], lr=0.01, start="zero", **form)
+    for (g,) in gradients([p], 30):
+        q.grad = g
+        first.step()
+        second.step()
+    close([p], [q.detach()], 1e-12)
+    assert ball.contains(p.detach())
+    held = first.held_groups()[0]["constraint"]
+    assert held.radius == 2.0
+
+
+def test_a_start_outside_its_ball_is_drawn_in_by_one_minus_gamma_a_step():
+    (p,) = tensors([(5, 4)], scale=10.0)
+    optimizer = Lion([p], lr=0.1, weight_decay=1.0)
+    outside = p.detach().abs().max().item() - 1
+    assert f"outside by {100 * outside:.3g} %" in optimizer.describe()
+    for _ in gradients([p], 40):
+        optimizer.step()
+        outside *= 0.9
+        assert p.detach().abs().max().item() - 1 <= outside + 1e-12
+    for _ in gradients([p], 200):
+        optimizer.step()
+    assert "inside" in optimizer.describe()
+
+
+def test_the_short_step_goes_to_the_minimum_along_the_line():
+    """On ||x - c||^2 / (2 lr), whose curvature is 1 / lr, it is exact line search."""
+    ball, c = adafw.L2Ball(2.0), torch.tensor([0.5, -0.2, 0.1], dtype=torch.float64)
+    p = nn.Parameter(torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64))
+    optimizer = SFW([{"params": [p], "constraint": ball}], lr=0.5, momentum=0, rescale="short")
+    for _ in range(10):
+        x, g = p.detach().clone(), (p.detach() - c) / 0.5
+        p.grad = g
+        optimizer.step()
+        v = ball.lmo(g)
+        ts = torch.linspace(0, 1, 100_001, dtype=torch.float64)
+        values = ((x + ts[:, None] * (v - x) - c) ** 2).sum(1)
+        best = x + ts[values.argmin()] * (v - x)
+        torch.testing.assert_close(p.detach(), best, rtol=0, atol=1e-4)
+
+
+def test_radii_follow_a_schedule_and_resume():
+    (p,), (q,) = tensors([(6,)], scale=0.1), tensors([(6,)], scale=0.1)
+    optimizer = SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.5, momentum=0.0)
+    schedule = RadiusSchedule(optimizer, lambda t: 2.0 / (1 + t))
+    x = p.detach().clone()
+    for t, (g,) in enumerate(gradients([p], 6)):
+        optimizer.step()
+        schedule.step()
+        x = 0.5 * x - 0.5 * 2.0 / (1 + t) * g.sign()
+        close([p], [x], 1e-14)
+    again = RadiusSchedule(
+        SFW([{"params": [q], "constraint": adafw.LInfBall(1.0)}], lr=0.5), lambda t: 2.0 / (1 + t)
+    )
+    again.load_state_dict(schedule.state_dict())
+    assert again.optimizer.param_groups[0]["radius_scale"] == 2.0 / 7
+    with pytest.raises(TypeError, match="optimizer must be an SFW, got Lion; Muon, Lion and"):
+        RadiusSchedule(Lion([p]), lambda t: 1.0)
+    hull = adafw.Hull(torch.eye(6).numpy())
+    point = nn.Parameter(hull.start((6,), torch.float64))
+    with pytest.raises(TypeError, match="radius_scale must be 1 for a set without a radius"):
+        SFW([{"params": [point], "constraint": hull}], lr=0.1, radius_scale=2.0)
+
+
+# --- as torch optimizers ------------------------------------------------------------------------
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8, 2)).double()
+
+
+def groups_of(model):
+    matrices = [p for p in model.parameters() if p.dim() == 2]
+    rest = [p for p in model.parameters() if p.dim() < 2]
+    return [{"params": matrices}, {"params": rest, "adamw": True, "lr": 0.003}]
+
+
+PRESETS = {
+    "Muon": lambda g: Muon(g, lr=0.02),
+    "Muon, exact": lambda g: Muon(g, lr=0.02, lmo="exact"),
+    "Lion": lambda g: Lion(g, lr=0.003, weight_decay=0.1),
+    "Signum": lambda g: Signum(g, lr=0.003, weight_decay=0.1),
+    "Scion": lambda g: Scion(g, lr=0.01),
+}
+
+
+def train(model, optimizer, steps, seed=3):
+    rng = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        x = torch.randn(16, 6, generator=rng, dtype=torch.float64)
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), x[:, :2] * x[:, 2:4]).backward()
+        optimizer.step()
+
+
+def weights(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("kind", PRESETS)
+def test_checkpoints_of_presets_resume_bit_for_bit_and_load_twice(kind):
+    model = network()
+    optimizer = PRESETS[kind](groups_of(model))
+    train(model, optimizer, 4)
+    file = io.BytesIO()
+    torch.save((model.state_dict(), optimizer.state_dict()), file)
+    train(model, optimizer, 4, seed=5)
+    file.seek(0)
+    weights_then, state = torch.load(file, weights_only=True)
+    other = network()
+    again = PRESETS[kind](groups_of(other))
+    for _ in range(2):
+        again.load_state_dict(state)
+        other.load_state_dict(weights_then)
+        train(other, again, 4, seed=5)
+        assert torch.equal(weights(model), weights(other))
+    pair = copy.deepcopy((other, again))
+    train(other, again, 2)
+    train(*pair, 2)
+    assert torch.equal(weights(other), weights(pair[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_group_of_adamw_is_torch_s_adamw(dtype):
+    ours, theirs = tensors([(4, 3), (5,)], dtype), tensors([(4, 3), (5,)], dtype)
+    first = Muon([{"params": ours, "adamw": True, "lr": 0.01}])
+    masters = [nn.Parameter(p.detach().to(torch.promote_types(dtype, torch.float32)))
+               for p in theirs]  # fmt: skip
+    second = torch.optim.AdamW(masters, lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    for gs in gradients(ours, 10):
+        for p, g in zip(masters, gs, strict=True):
+            p.grad = g.to(p.dtype)
+        first.step()
+        second.step()
+        if dtype == torch.bfloat16:  # which rounds the weights after every step
+            for p, q in zip(masters, ours, strict=True):
+                torch.testing.assert_close(p.detach().to(dtype), q.detach(), rtol=1e-2, atol=1e-3)
+                p.data.copy_(q.detach())
+    close([p.to(torch.float64) for p in ours], [p.detach().double() for p in masters],
+          {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-6}[dtype])  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PRESETS)
+def test_presets_train_have_a_set_a_table_and_a_gap(kind):
+    model = network()
+    optimizer = PRESETS[kind](groups_of(model))
+    x = torch.randn(64, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    loader = [(x, x[:, :2] * x[:, 2:4])]
+    loss = nn.functional.mse_loss(model(x), loader[0][1]).item()
+    train(model, optimizer, 150)
+    assert nn.functional.mse_loss(model(x), loader[0][1]).item() < 0.8 * loss
+    value = gap(model, nn.functional.mse_loss, loader, optimizer)
+    assert value > 0
+    held = optimizer.held_groups()
+    assert value == pytest.approx(gap(model, nn.functional.mse_loss, loader, held))
+    table = optimizer.describe().splitlines()
+    assert table[0].split()[:5] == ["parameter", "shape", "set", "radius", "gamma"]
+    assert sum("none (AdamW)" in line for line in table) == 4
+    assert make_feasible(held) == []
+
+
+def test_the_table_names_set_radius_gamma_and_pair():
+    (w,) = tensors([(9, 4)], scale=0.01)
+    line = Muon([{"params": [w], "names": ["fc.weight"]}], lr=0.02).describe().splitlines()[1]
+    assert line.split() == ["fc.weight", "9x4", "NewtonSchulzBall", "15", "0.002", "(0.02,",
+                            "0.1)", "inside"]  # fmt: skip
+    line = Scion([w], lr=0.1, scale=2.0).describe().splitlines()[1]
+    assert line.split()[3:] == ["NewtonSchulzBall", "3", "0.1", "(0.2,", "0.5)", "inside"]
+    line = Lion([w], lr=0.02).describe().splitlines()[1]
+    assert line.split()[2:] == ["9x4", "none", "0", "(0.02,", "0)"]
+    sfw = SFW([{"params": [w], "constraint": adafw.LInfBall(4.0)}], lr=0.1)
+    line = sfw.describe().splitlines()[1]
+    assert line.split()[3:] == ["LInfBall", "4", "0.1", "(0.4,", "0.25)", "inside"]
+
+
+def test_stacked_matrices_are_steps_of_each():
+    """Query, key and value in one weight, and experts in a tensor of three dimensions."""
+    (qkv, experts), gs = tensors([(6, 4), (3, 2, 4)]), tensors([(6, 4)], seed=1)
+    parts = [nn.Parameter(qkv.detach()[2 * i : 2 * i + 2].clone()) for i in range(3)]
+    experts.data.copy_(qkv.detach().view(3, 2, 4))
+    g = gs[0].detach()
+    qkv.grad, experts.grad = g.clone(), g.view(3, 2, 4).clone()
+    for i, p in enumerate(parts):
+        p.grad = g[2 * i : 2 * i + 2].clone()
+    for make in (lambda p, **k: Muon([{"params": p, **k}], lr=0.1, adjust_lr_fn="match_rms_adamw"),
+                 lambda p, **k: Scion([{"params": p, **k}], lr=0.1)):  # fmt: skip
+        make([qkv, experts], split=3).step()
+        make(parts).step()
+        whole = torch.cat([p.detach() for p in parts])
+        torch.testing.assert_close(qkv.detach(), whole, rtol=0, atol=1e-12)
+        torch.testing.assert_close(experts.detach().view(6, 4), whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: Muon(p, adjust_lr_fn="x"), "adjust_lr_fn must be None, 'original' or 'match_r"),
+        (lambda p: Muon(p, lmo="svd"), "lmo must be 'feasible', 'torch' or 'exact', got 'svd'"),
+        (lambda p: Muon(p, ns_steps=0), "ns_steps must be an integer >= 1, got 0"),
+        (lambda p: Muon(p, momentum=1.0), "momentum must be a number >= 0 and < 1"),
+        (lambda p: Muon(p, weight_decay=-1.0), "weight_decay must be a number that is finite and"),
+        (lambda p: Muon([{"params": p, "split": 5}]), r"split must divide the rows .* shape \(9, "),
+        (lambda p: Muon([nn.Parameter(torch.zeros(3))]), r"trains matrices, .* \(3,\); put it in"),
+        (lambda p: Muon(p, lr=20.0, weight_decay=0.1), r"gamma = lr \* weight_decay must be <= 1"),
+        (lambda p: Scion(p, lr=1.5), "the step size gamma = lr must be <= 1, got 1.5"),
+        (lambda p: Scion(p, norm="nuclear"), "norm must be 'auto' or one of spectral, conv"),
+        (lambda p: Scion(p, scale=0.0), "scale must be a number that is finite and > 0"),
+        (lambda p: Scion([nn.Parameter(torch.zeros(3))], norm="row"), "norm='row' is for matrices"),
+        (lambda p: Scion([{"params": p, "weight_decay": 0.5}]), "take scale=2 for the same ball"),
+        (lambda p: Lion(p, betas=(0.9, 1.0)), "b2 of betas must be a number >= 0 and < 1"),
+        (lambda p: Lion(p, betas=0.9), "betas must be a pair"),
+        (lambda p: Lion([{"params": p, "constraint": adafw.LInfBall(1.0)}]), "makes its own ball"),
+        (lambda p: Muon(p, fused=True), "fused=True needs a compiled update, but there is one for"),
+        (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, betas=(0.9, 0.9),
+                       nesterov=True), "nesterov must be False where betas are given"),
+        (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, start="one"),
+         "start must be 'gradient' or 'zero', got 'one'"),
+    ],
+)  # fmt: skip
+def test_options_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(tensors([(9, 4)]))
+
+
+def test_schedulers_cycle_the_momentum_of_presets():
+    plain = SFW([{"params": tensors(), "constraint": None}], lr=0.1)
+    for optimizer, key in ((Signum(tensors()), "momentum"), (Lion(tensors()), "betas"),
+                           (plain, "momentum")):  # fmt: skip
+        before = optimizer.param_groups[0][key]
+        torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=10)
+        assert optimizer.param_groups[0][key] != before
