@@ -167,4 +167,4 @@ def test_display_marks_the_choice(diabetes):
     with pytest.raises(
         TypeError, match="must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV"
     ):
-        RadiusPathDisplay.from_estimator(FrankWolfeRegressor(), X, y)
+        RadiusPathDisplay.from_estimator(FrankWolfeRegressor(radius=50.0).fit(X, y), X, y)

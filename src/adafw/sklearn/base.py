@@ -121,6 +121,13 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         """Everything checked, as the core takes it; sets classes_, n_features_in_ and names."""
         raise NotImplementedError
 
+    def _path_of_search(self, X: Any, y: Any) -> Any:
+        """The `RadiusPath` of the radii that were searched, fitted to all data."""
+        raise TypeError(
+            "estimator must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV, got "
+            f"{type(self).__name__}; draw others by from_path(radius_path(X, y))."
+        )
+
     def _report(self, fits: tuple[Fit, ...]) -> None:
         def each(name: str) -> Any:
             values = [getattr(fit, name) for fit in fits]

@@ -1,8 +1,7 @@
 """Pictures of fits with matplotlib, in the manner of scikit-learn's displays."""
 
-import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from adafw import checks
 from adafw.recorder import Trace
 from adafw.result import Result
-
-if TYPE_CHECKING:
-    from adafw.sklearn.path import RadiusPath
 
 #: Columns of a trace to draw against, with the words on the axis.
 _AGAINST = {
@@ -163,7 +159,7 @@ class RadiusPathDisplay:
         return self
 
     @classmethod
-    def from_path(cls, path: "RadiusPath", *, ax: Any = None, **kwargs: Any) -> "RadiusPathDisplay":
+    def from_path(cls, path: Any, *, ax: Any = None, **kwargs: Any) -> "RadiusPathDisplay":
         """Draws what `radius_path` found, the radius of the best score marked."""
         return cls(
             radii=path.radii, coefs=path.coefs, scores=path.scores, chosen=float(path.best.radius),
@@ -179,20 +175,8 @@ class RadiusPathDisplay:
         Scores and their standard errors are those of the search; the coefficients those of models
         fitted to X and y (without weights) at every radius, begun where the last one ended.
         """
-        from adafw.sklearn.path import radius_path
-        from adafw.sklearn.search import RadiusSearch
-
-        if not isinstance(estimator, RadiusSearch):
-            raise TypeError(
-                "estimator must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV, got "
-                f"{type(estimator).__name__}; draw others by from_path(radius_path(X, y))."
-            )
-        check_is_fitted(estimator)
-        plain, folds = estimator.without_search(), estimator.scores_.shape[1]
-        with warnings.catch_warnings():  # the search has warned already
-            warnings.simplefilter("ignore")
-            path = radius_path(X, y, radii=estimator.radii_, estimator=plain)
-        found = estimator.scores_
+        path = _model(estimator)._path_of_search(X, y)
+        found, folds = estimator.scores_, estimator.scores_.shape[1]
         errors = found.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else None
         return cls(
             radii=path.radii, coefs=path.coefs, scores=found.mean(axis=1), errors=errors,

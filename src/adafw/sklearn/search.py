@@ -16,6 +16,7 @@ from adafw.fitting import Deadline, LinearPredictor
 from adafw.fitting.radii import Problem, Scores, check_sized, find_radii, score_radii
 from adafw.sklearn.base import FrankWolfeBase, documented, weights_of
 from adafw.sklearn.classifiers import FrankWolfeClassifier, LinearClassifier
+from adafw.sklearn.path import RadiusPath, radius_path
 from adafw.sklearn.regressors import FrankWolfeRegressor, LinearRegressor
 
 #: The part of max_seconds that the search may use; the rest is left to the last fit.
@@ -68,6 +69,11 @@ class RadiusSearch(FrankWolfeBase):
         known = self._plain().get_params()
         same = {key: value for key, value in given.items() if key in known}
         return self._plain(**same, radius=self.radius_)
+
+    def _path_of_search(self, X: Any, y: Any) -> RadiusPath:
+        with warnings.catch_warnings():  # the search has warned already
+            warnings.simplefilter("ignore")
+            return radius_path(X, y, radii=self.radii_, estimator=self.without_search())
 
     def _given_radii(self) -> NDArray[Any] | None:
         if isinstance(self.radii, int | np.integer) and not isinstance(self.radii, bool):
