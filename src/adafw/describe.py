@@ -5,6 +5,7 @@ import zlib
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.arrays import Constant
 from adafw.schedules import Schedule
@@ -42,7 +43,7 @@ def describe(thing: Any) -> Plain:
     return {"name": str(getattr(thing, "__qualname__", type(thing).__name__))}
 
 
-def digest(array: Any) -> Plain:
+def digest(array: NDArray[Any]) -> dict[str, Plain]:
     """Shape, dtype and a CRC of the entries: all of them up to 16 MB, else 256 blocks of 64 kB.
 
     The blocks lie evenly over the array, the first and the last among them: data larger than

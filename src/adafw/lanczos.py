@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import numpy as np
+
 from adafw import arrays
 from adafw.typing import Array
 
@@ -27,7 +29,6 @@ def golub_kahan(
         it. None keeps the last two vectors only, and rounding then makes copies of singular values
         of B, but spoils none.
     """
-    # Without bases, long vectors are what a step costs: none is made that need not be.
     norm = _plain_norm if bases is None else arrays.norm
     rest, beta = v, float(norm(v))
     u: Array = None
@@ -53,7 +54,12 @@ def golub_kahan(
 
 
 def _plain_norm(x: Array) -> float:
-    return math.sqrt(arrays.dot(x, x))
+    """||x||_2 of a numpy vector, for long ones: without bases, passes over them are the cost.
+
+    Not by BLAS, whose threads wait for each other actively: between the products, which run on one,
+    that took as long again as all the rest.
+    """
+    return math.sqrt(np.einsum("i,i->", x, x))
 
 
 def orthogonal(x: Array, basis: Array) -> Array:

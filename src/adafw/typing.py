@@ -1,6 +1,6 @@
 """The few types that appear in signatures everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,4 +20,7 @@ ScheduleLike: TypeAlias = float | Callable[[int], float]
 Shape: TypeAlias = int | tuple[int, ...]
 
 #: Numbers, strings, lists and dicts only: what `describe` returns and JSON can hold.
-Plain: TypeAlias = Any
+Plain: TypeAlias = "None | bool | int | float | str | Sequence[Plain] | Mapping[str, Plain]"
+
+#: What json.loads and the like return: plain too, but of a shape that only its reader knows.
+Json: TypeAlias = Any

@@ -140,7 +140,7 @@ def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
 
 
 def _model(
-    fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: Plain
+    fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: dict[str, Plain]
 ) -> LinearModelFile:
     loss = next(e.name for e in LOSSES if e.make is type(plan.loss))
     header = {

@@ -132,7 +132,7 @@ class CSRRows(Rows):
         starts = self.matrix.indptr.astype(np.int64, copy=False)
         return {"data": self.matrix.data, "indptr": starts, "indices": self.matrix.indices}
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         return self.description or {
             "name": "csr",
             "shape": list(self.shape),
