@@ -7,14 +7,14 @@ from itertools import count
 import numpy as np
 
 from adafw import arrays
-from adafw.typing import Array
+from adafw.typing import AnyArray
 
 
 def golub_kahan(
-    forward: Callable[[Array], Array],
-    backward: Callable[[Array], Array],
-    v: Array,
-    bases: tuple[Array, Array] | None = None,
+    forward: Callable[[AnyArray], AnyArray],
+    backward: Callable[[AnyArray], AnyArray],
+    v: AnyArray,
+    bases: tuple[AnyArray, AnyArray] | None = None,
 ) -> Iterator[tuple[float, float]]:
     """Yields (alpha_k, beta_k), k = 0, 1, ...: the diagonal of B, and what stands right of it.
 
@@ -31,7 +31,7 @@ def golub_kahan(
     """
     norm = _plain_norm if bases is None else arrays.norm
     rest, beta = v, float(norm(v))
-    u: Array = None
+    u: AnyArray = None
     for k in count():
         v = rest / (beta or 1.0)
         image = forward(v)
@@ -53,7 +53,7 @@ def golub_kahan(
         yield alpha, beta
 
 
-def _plain_norm(x: Array) -> float:
+def _plain_norm(x: AnyArray) -> float:
     """||x||_2 of a numpy vector, for long ones: without bases, passes over them are the cost.
 
     Not by BLAS, whose threads wait for each other actively: between the products, which run on one,
@@ -62,7 +62,7 @@ def _plain_norm(x: Array) -> float:
     return math.sqrt(np.einsum("i,i->", x, x))
 
 
-def orthogonal(x: Array, basis: Array) -> Array:
+def orthogonal(x: AnyArray, basis: AnyArray) -> AnyArray:
     """x minus its part in the span of the rows of `basis`, twice, which is enough (Kahan)."""
     for _ in range(2):
         x = x - (basis @ x) @ basis

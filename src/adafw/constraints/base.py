@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays, checks
 from adafw.describe import describe
-from adafw.typing import Array, Plain, Shape
+from adafw.typing import AnyArray, Plain, Shape
 
 
 class Stalled(RuntimeError):
@@ -28,11 +28,11 @@ class Constraint(ABC):
     exact_diameter: ClassVar[bool] = True
 
     @abstractmethod
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         """A minimiser of <g, v> over v in C, shaped as g; NaN or infinity in g is refused."""
 
     @abstractmethod
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         """A point of C to start from."""
 
     @abstractmethod
@@ -40,10 +40,10 @@ class Constraint(ABC):
         """D_p = max ||x - y||_p over x, y in C."""
 
     @abstractmethod
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         """How far x is outside, relative to `scale`: 0 inside, nan where x holds NaN."""
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         """The point v of C nearest to x: min sum_i h_i (v_i - x_i)^2, with h = 1 if it is None."""
         raise TypeError(
             f"{type(self).__name__} knows no projection; use a step that needs none "
@@ -51,7 +51,7 @@ class Constraint(ABC):
         )
 
     def minimise_quadratic(
-        self, centre: Array, linear: Array, matrix: NDArray[Any]
+        self, centre: AnyArray, linear: AnyArray, matrix: NDArray[Any]
     ) -> NDArray[Any] | None:
         """argmin over y in C of <g, y - x> + <y - x, H (y - x)> / 2, None if no formula is known.
 
@@ -59,7 +59,7 @@ class Constraint(ABC):
         """
         return None
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         """max <g, x - v> over v in C, the Frank-Wolfe gap of x; never below it but by rounding.
 
         A set whose `lmo` is not exact adds a proven bound on what it may have missed.
@@ -76,7 +76,7 @@ class Constraint(ABC):
         """The only shape the set holds points of, or None if it holds points of any."""
         return None
 
-    def contains(self, x: Array, tol: float | None = None) -> bool:
+    def contains(self, x: AnyArray, tol: float | None = None) -> bool:
         """Whether x lies in C up to `tol`, relative to `scale`; 1e-9 (1e-5 below float64)."""
         x = arrays.floating(x, "x")
         if tol is None:
@@ -100,7 +100,7 @@ def excess(amount: Any, scale: float) -> float:
     return amount if math.isnan(amount) else max(0.0, amount) / scale
 
 
-def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
+def check_shape(x: AnyArray, shape: tuple[int, ...] | None, name: str) -> None:
     """Refuses a point whose shape is not the set's own."""
     check_sizes(tuple(x.shape), shape, name)
 
@@ -117,7 +117,7 @@ def check_order(p: float) -> float:
     return checks.real(p, "p", 1, infinite=True)
 
 
-def metric_like(h: Array | None, x: Array) -> Array | None:
+def metric_like(h: AnyArray | None, x: AnyArray) -> AnyArray | None:
     """The metric h as positive floats shaped as x, or an error; None stays None."""
     if h is None:
         return None

@@ -16,7 +16,8 @@ from torch import Tensor
 from adafw import arrays, checks
 from adafw.constraints import Birkhoff, Constraint, NuclearBall, SpectralBall, projections
 from adafw.constraints.base import excess
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray as Array
+from adafw.typing import Shape
 
 #: The core's sets that hold matrices.
 _MATRIX_SETS = (NuclearBall, SpectralBall, Birkhoff)
