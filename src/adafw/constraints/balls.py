@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class L1Ball(Constraint):
+class L1Ball(RadialSet):
     """{x : sum_i |x_i| <= radius}, whose vertices are +- radius e_i.
 
     lmo: -radius sign(g_i) e_i at the first largest |g_i|, 0 if g = 0; O(n).
@@ -50,7 +50,7 @@ class L1Ball(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class L2Ball(Constraint):
+class L2Ball(RadialSet):
     """{x : ||x||_2 <= radius}.
 
     lmo: -radius g / ||g||_2, 0 if g = 0; O(n).
@@ -106,7 +106,7 @@ class L2Ball(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class LInfBall(Constraint):
+class LInfBall(RadialSet):
     """{x : max_i |x_i| <= radius}.
 
     lmo: -radius sign(g_i) in every entry, 0 where g_i = 0; O(n).

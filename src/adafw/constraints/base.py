@@ -26,6 +26,8 @@ class Constraint(ABC):
     projection: ClassVar[str | None] = None
     #: Whether `diameter` is exact for p = 2, and not just an upper bound.
     exact_diameter: ClassVar[bool] = True
+    #: Whether C is a radius times one fixed set: the LMO of 10 C is then 10 times that of C.
+    radial: ClassVar[bool] = False
 
     @abstractmethod
     def lmo(self, g: AnyArray) -> AnyArray:
@@ -68,8 +70,8 @@ class Constraint(ABC):
 
     @property
     def scale(self) -> float:
-        """The length that tolerances are relative to: the radius, where there is one."""
-        return float(getattr(self, "radius", 1.0))
+        """The length that tolerances are relative to: the radius of a `RadialSet`."""
+        return 1.0
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -92,6 +94,17 @@ class Constraint(ABC):
 
     def __hash__(self) -> int:
         return hash(repr(self.describe()))
+
+
+class RadialSet(Constraint):
+    """A set that is `radius`, a field of its subclass, times one fixed set."""
+
+    radius: float
+    radial: ClassVar[bool] = True
+
+    @property
+    def scale(self) -> float:
+        return self.radius
 
 
 def excess(amount: Any, scale: float) -> float:

@@ -9,10 +9,10 @@ from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.constraints.linear_rows import (
+from adafw.constraints.linear_system import (
+    LinearSystem,
     Mask,
     Newton,
-    Rows,
     Vector,
     by_normal_equations,
     spd_solver,
@@ -80,7 +80,7 @@ def _check_square(shape: tuple[int, ...]) -> int:
     return int(shape[0])
 
 
-class _RowAndColumnSums(Rows):
+class _RowAndColumnSums(LinearSystem):
     """All row sums, and all column sums but the last, which follows from the others."""
 
     def __init__(self, n: int) -> None:
@@ -98,7 +98,7 @@ class _RowAndColumnSums(Rows):
     def combine(self, y: Vector) -> Vector:
         return np.add.outer(y[: self.n], np.append(y[self.n :], 0.0)).ravel()
 
-    def face(self, active: Mask) -> Rows:
+    def face(self, active: Mask) -> LinearSystem:
         return self
 
     def newton(self, w: Vector, slack: Vector) -> Newton:

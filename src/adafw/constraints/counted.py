@@ -15,6 +15,7 @@ class CountedSet(Constraint):
         self.constraint = constraint
         self.projection = constraint.projection  # type: ignore[misc]
         self.exact_diameter = constraint.exact_diameter  # type: ignore[misc]
+        self.radial = constraint.radial  # type: ignore[misc]
         self.lmo_calls = 0
         self.projections = 0
 

@@ -11,7 +11,7 @@ from adafw import arrays, checks
 from adafw.arrays import Constant, finite, group_sums, namespace
 from adafw.constraints import projections
 from adafw.constraints.base import (
-    Constraint,
+    RadialSet,
     check_order,
     check_shape,
     check_sizes,
@@ -22,7 +22,7 @@ from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class GroupBall(Constraint):
+class GroupBall(RadialSet):
     """{x : sum over groups G of ||x_G||_2 <= radius}.
 
     `groups` holds an integer label per coordinate, and has the shape of the points.

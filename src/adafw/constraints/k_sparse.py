@@ -7,12 +7,12 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class KSparse(Constraint):
+class KSparse(RadialSet):
     """{x : max_i |x_i| <= radius, sum_i |x_i| <= k radius}.
 
     lmo: -radius sign(g_i) at the k largest |g_i|, of equal ones the first, 0 elsewhere and where

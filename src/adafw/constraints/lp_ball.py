@@ -8,12 +8,12 @@ from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
 from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import Constraint, RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class LpBall(Constraint):
+class LpBall(RadialSet):
     """{x : ||x||_p <= radius}; p = 1, 2, inf are L1Ball, L2Ball, LInfBall.
 
     lmo: v_i = -radius sign(g_i) |g_i|^(q - 1) / || |g|^(q - 1) ||_p with 1/p + 1/q = 1, 0 if

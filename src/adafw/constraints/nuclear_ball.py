@@ -8,7 +8,7 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import at_least_single, finite, singular_values, svd
 from adafw.constraints import projections, spectral_projection
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import AnyArray, Shape
@@ -18,7 +18,7 @@ _SMALL = 200
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class NuclearBall(Constraint):
+class NuclearBall(RadialSet):
     """{X : sum_i s_i(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
     lmo: -radius u v^T with the first singular vectors of g, 0 if g = 0. Where both sides are

@@ -18,7 +18,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.constraints.linear_rows import dense_rows
+from adafw.constraints.linear_system import dense_rows
 from adafw.describe import digest
 from adafw.typing import AnyArray, Plain, Shape
 

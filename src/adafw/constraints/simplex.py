@@ -7,12 +7,12 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class Simplex(Constraint):
+class Simplex(RadialSet):
     """{x : x >= 0, sum_i x_i = radius}, whose vertices are radius e_i.
 
     lmo: radius e_i at the first smallest g_i; O(n).
@@ -46,7 +46,7 @@ class Simplex(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class UnitSimplex(Constraint):
+class UnitSimplex(RadialSet):
     """{x : x >= 0, sum_i x_i <= radius}, whose vertices are 0 and radius e_i.
 
     lmo: radius e_i at the first smallest g_i if that is negative, else 0; O(n).

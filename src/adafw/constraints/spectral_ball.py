@@ -8,13 +8,13 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace, singular_values, svd
 from adafw.constraints import spectral_projection
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class SpectralBall(Constraint):
+class SpectralBall(RadialSet):
     """{X : s_1(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
     lmo: -radius U V^T over the singular values s_i > eps s_1 max(rows, columns) of g, 0 if g = 0;

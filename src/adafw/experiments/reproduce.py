@@ -95,6 +95,7 @@ def reproduce(
         boards.log_runs(outcome, Path(tensorboard))
     for path in parts.values():  # large, and of no use once every run is done
         shutil.rmtree(path, ignore_errors=True)
+    discard_partial(work)  # a worker outlives a killed run by moments, and may have left one since
     return outcome
 
 

@@ -5,9 +5,9 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import connection
 from typing import Any
 
 from adafw.experiments.kinds import kind_of
@@ -80,11 +80,15 @@ def _one_thread_each() -> Iterator[None]:
 def _start_worker(stop: Any) -> None:
     listen_to(stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
-def _die_with(parent: int) -> None:
-    """Ends this process when the main one was killed; finished files are whole whenever it is."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+def _die_with_parent() -> None:
+    """Ends this process as soon as the main one was killed; finished files are whole whenever.
+
+    At once, as the next run may begin at once, and would not expect others in its folder.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

@@ -122,7 +122,7 @@ class LazyL1:
         support, listed = kept["support"], kept["candidates"]
         candidates = np.empty(max(kept["capacity"], listed.size), np.int64)
         candidates[: listed.size] = listed
-        steps = problem.steps(algorithm, s.t, count)
+        steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
         done, size, found = lazy_l1.run(
             problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),

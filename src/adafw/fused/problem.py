@@ -15,6 +15,7 @@ from adafw.objectives import LinearModel, WithIntercept
 from adafw.rows import CSRRows, DenseRows
 from adafw.schedules import Schedule
 from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
+from adafw.typing import Array
 
 _LOSSES: dict[type, int] = {
     Squared: codes.SQUARED,
@@ -69,8 +70,7 @@ def is_sparse(f: Any) -> bool:
 
 def row_length(f: Any) -> float:
     """Stored entries of a row, on average."""
-    m, n = f.rows.shape
-    return float(f.rows.matrix.nnz / m) if is_sparse(f) else float(n)
+    return float(f.rows.stored / f.rows.shape[0])
 
 
 def terms(f: Any) -> Terms:
@@ -87,16 +87,16 @@ def estimate_code(algorithm: Algorithm) -> int:
     return _ESTIMATES[type(algorithm.gradient)]
 
 
-def steps(algorithm: Algorithm, t: int, count: int) -> Steps:
+def steps(algorithm: Algorithm, t: int, count: int, squares: Array) -> Steps:
     """The step, with the values of its schedules for `count` iterations from t."""
     step: Any = algorithm.step
     kind, none = _STEPS[type(step)], np.empty(0)
     if kind == codes.FRANK_WOLFE:
-        return Steps(kind, _values(step.step_size, t, count), none, 1, 0.0)
+        return Steps(kind, _values(step.step_size, t, count), none, 1, 0.0, squares)
     etas, offset = _values(step.learning_rate, t, count), step.metric.offset
     if kind == codes.PROJECTED:
-        return Steps(kind, etas, none, 0, offset)
-    return Steps(kind, etas, _values(step.max_step, t, count), step.inner_steps, offset)
+        return Steps(kind, etas, none, 0, offset, squares)
+    return Steps(kind, etas, _values(step.max_step, t, count), step.inner_steps, offset, squares)
 
 
 def active(support: Any, more: int, n: int) -> Active:

@@ -13,7 +13,7 @@ import numpy as np
 from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
-from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Terms
+from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Support, Terms
 
 BLOCK = 512
 #: The level of the last projection, times this, is where the search for the next one begins.
@@ -129,14 +129,14 @@ def keep(index: Any, size: int, x: Any) -> int:
 
 @jit
 def adaptive_step(
-    g: Any, bits: Bits, sum_squares: Any, steps: Steps, t: int, point: Point, active: Active,
-    size: int,
-) -> int:  # fmt: skip
+    g: Any, bits: Bits, steps: Steps, t: int, point: Point, active: Active, size: int
+) -> int:
     """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
     x, radius = point
     index, gs, hs, xs, ys, qs = active
     words, magnitude, refused, _ = bits
     eta, bound, offset = steps.sizes[t], steps.bounds[t], steps.offset
+    sum_squares = steps.sum_squares
     finite = True
     for k in range(size):
         j = index[k]
@@ -197,18 +197,17 @@ def frank_wolfe_step(
 
 @jit
 def gather(
-    g: Any, bits: Bits, metric: tuple[Any, float], x: Any, support: Any, active: Active,
-    eta: float, level: float,
-) -> tuple[int, float]:  # fmt: skip
+    g: Any, bits: Bits, steps: Steps, t: int, x: Any, support: Any, active: Active, level: float
+) -> tuple[int, float]:
     """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
 
-    `metric` is (sum_squares, offset). Off the support these are the coordinates with
-    eta |g_j| > level, so that h is not needed to tell. Fills `active` with (index, |u|, 1 / h, u);
-    returns their number (-1 if an h is infinite), and the level as rounded.
+    Off the support these are the coordinates with eta |g_j| > level, so that h is not needed to
+    tell. Fills `active` with (index, |u|, 1 / h, u); returns their number (-1 if an h is infinite),
+    and the level as rounded.
     """
     index, sizes, widths, us, _, _ = active
     words, magnitude, _, peaks = bits
-    sum_squares, offset = metric
+    eta, offset, sum_squares = steps.sizes[t], steps.offset, steps.sum_squares
     cut = np.empty(1, g.dtype)
     cut[0] = level / eta
     least = cut.view(words.dtype)[0] & magnitude
@@ -276,9 +275,8 @@ def shrink(active: Active, count: int, level: float, radius: float) -> float:
 
 @jit
 def projected_step(
-    g: Any, bits: Bits, metric: tuple[Any, float], eta: float, level: float, point: Point,
-    active: Active, size: int,
-) -> tuple[int, float]:  # fmt: skip
+    g: Any, bits: Bits, steps: Steps, t: int, level: float, point: Point, active: Active, size: int
+) -> tuple[int, float]:
     """Algorithm 2, lines 3 and 4; returns the size of the support (-1: not finite) and the level.
 
     The level is sought from a little below the last one. If it turns out to be lower, the tangent
@@ -286,12 +284,12 @@ def projected_step(
     """
     x, radius = point
     index, _, _, us, ys, _ = active
-    if sweep(g, bits, metric[0]) >= bits.refused:
+    if sweep(g, bits, steps.sum_squares) >= bits.refused:
         return -1, level
     support = index[:size].copy()
     start = CAUTION * level
     for attempt in range(3):
-        count, start = gather(g, bits, metric, x, support, active, eta, start)
+        count, start = gather(g, bits, steps, t, x, support, active, start)
         if count < 0:
             return -1, level
         total, width, left = excess(active, count, start)
@@ -313,19 +311,19 @@ def projected_step(
 
 @jit
 def run(
-    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
-    point: Point, active: Active, size: int,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, steps: Steps, point: Point,
+    support: Support,
 ) -> tuple[int, int]:  # fmt: skip
     """One iteration for each batch, with Frank-Wolfe or adaptive steps.
 
     Returns the iterations done, fewer than asked for if g or h became infinite or NaN, and the
     size of the support.
     """
-    count = batches.ends.size - 1
+    count, active, size = batches.ends.size - 1, support.active, support.size
     for t in range(count):
         estimate(terms, batches, t, point.x, into)
         if steps.kind == ADAPTIVE:
-            size = adaptive_step(into.g, bits, sum_squares, steps, t, point, active, size)
+            size = adaptive_step(into.g, bits, steps, t, point, active, size)
         else:
             size = frank_wolfe_step(into.g, bits, steps.sizes[t], point, active, size)
         if size < 0:
@@ -335,18 +333,17 @@ def run(
 
 @jit
 def run_projected(
-    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
-    point: Point, active: Active, size: int, level: float,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, steps: Steps, point: Point,
+    support: Support,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """`run` with projections; returns their number, too, and the level of the last one."""
+    active, size, level = support
     count, projections = batches.ends.size - 1, 0
     for t in range(count):
         estimate(terms, batches, t, point.x, into)
         if largest(bits.g, bits.magnitude) == 0:
             continue  # nothing to move for, and projecting x again would only round it
-        size, level = projected_step(
-            into.g, bits, (sum_squares, steps.offset), steps.sizes[t], level, point, active, size
-        )
+        size, level = projected_step(into.g, bits, steps, t, level, point, active, size)
         if size < 0:
             return t, size, projections, level
         projections += 1

@@ -286,7 +286,7 @@ def inner_loop(
     Returns (candidates, number of active coordinates, whether all is finite).
     """
     table, index, qs = ledger.table, active.index, active.q
-    kind, sizes, bounds, inner_steps, offset = steps
+    kind, sizes, bounds, inner_steps, offset, _ = steps
     refused = LARGE if kind == ADAPTIVE else np.inf
     eta = sizes[k] if kind == ADAPTIVE else np.inf
     best, found = np.empty(inner_steps), np.empty(inner_steps, np.int64)

@@ -59,7 +59,7 @@ def look(g: Any) -> tuple[bool, bool]:
 
 @jit
 def run(
-    terms: Terms, batches: Batches, into: Estimate, sum_squares: Any, steps: Steps, point: Point
+    terms: Terms, batches: Batches, into: Estimate, steps: Steps, point: Point
 ) -> tuple[int, int]:
     """One iteration for each batch.
 
@@ -67,7 +67,7 @@ def run(
     projections made.
     """
     g, (x, radius) = into.g, point
-    kind, sizes, _, _, offset = steps
+    kind, sizes, _, _, offset, sum_squares = steps
     h, y, d = np.empty(g.size), np.empty(g.size), np.empty(g.size)
     count, projections = batches.ends.size - 1, 0
     for t in range(count):

@@ -37,7 +37,9 @@ class Estimate(NamedTuple):
 class Steps(NamedTuple):
     """How x moves: the step's number, and for each iteration what its schedules say.
 
-    `sizes` are eta_t, or gamma_t in Template 1; `bounds` are those on the inner steps.
+    `sizes` are eta_t, or gamma_t in Template 1; `bounds` are those on the inner steps. The metric
+    is h = offset + sqrt(sum_squares), and g^2 is added to the squares in place; they are empty in
+    Template 1 and where a path keeps them elsewhere.
     """
 
     kind: int
@@ -45,6 +47,7 @@ class Steps(NamedTuple):
     bounds: Any
     inner_steps: int
     offset: float
+    sum_squares: Any
 
 
 class Point(NamedTuple):
@@ -67,6 +70,14 @@ class Active(NamedTuple):
     x: Any
     y: Any
     q: Any
+
+
+class Support(NamedTuple):
+    """The support of x, active.index[:size], and the level of the last projection onto the ball."""
+
+    active: Active
+    size: int
+    level: float
 
 
 class Bits(NamedTuple):
