@@ -2,10 +2,9 @@
 
 from collections.abc import Collection
 from html import escape
-from typing import Any
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median
 
 _COMPARISON = (
@@ -37,7 +36,7 @@ def html_table(
     return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'
 
 
-def case_heading(outcome: Outcome, case: Case[Any]) -> str:
+def case_heading(outcome: Outcome, case: Case[Method]) -> str:
     """The name of a case, where there are several."""
     return f"<h3>{escape(case.name)}</h3>" if len(outcome.spec.cases) > 1 else ""
 

@@ -13,7 +13,7 @@ from adafw import checks
 from adafw.experiments.keys import check_types, only
 from adafw.experiments.kind import Kind
 from adafw.experiments.kinds import KINDS, kind_of_tables
-from adafw.experiments.spec import Case, Spec
+from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.values import SEARCHED
 from adafw.tuning import TUNING_SEED
 
@@ -107,7 +107,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     return spec
 
 
-def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str) -> Case[Any]:
+def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str) -> Case[Method]:
     check_types(table, source)
     only(table, (*kind.needed, *kind.optional), source)
     for key in kind.needed:
@@ -137,7 +137,7 @@ def _check_name(what: str, name: str, source: str) -> None:
 
 
 def _search_budget(
-    kind: Kind[Any, Any], table: Any, cases: Sequence[Case[Any]], source: str
+    kind: Kind[Any, Any], table: Any, cases: Sequence[Case[Method]], source: str
 ) -> dict[str, Any]:
     wanted = any(method.searched for case in cases for method in case.methods)
     if wanted != bool(table):

@@ -15,7 +15,7 @@ from adafw.experiments.load import check_seeds, load_spec
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.plan import about_file, parts_of, prepare, runs_of, searches_of, with_rates
 from adafw.experiments.spec import Spec
-from adafw.experiments.work import WorkItem, is_done
+from adafw.experiments.work import AnyItem, is_done
 from adafw.experiments.workers import perform_all
 from adafw.io.atomic import discard_partial, write_text
 from adafw.tensorboard import writer_class
@@ -100,7 +100,11 @@ def reproduce(
 
 
 def _perform(
-    items: Sequence[WorkItem[Any, Any]], workers: int, bar: Bar, spec: Spec, parts: dict[str, Path]
+    items: Sequence[AnyItem],
+    workers: int,
+    bar: Bar,
+    spec: Spec,
+    parts: dict[str, Path],
 ) -> None:
     """Does what is left of the work; the data are made only if something is."""
     if not all(is_done(item) for item in items):

@@ -18,13 +18,16 @@ from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.verdicts import Claim
-from adafw.experiments.work import RUN, WorkItem
+from adafw.experiments.work import RUN, AnyItem
 from adafw.io.atomic import write_text
 from adafw.recorder import Records
 
 
 def collect(
-    spec: Spec, data: dict[str, dict[str, Any]], items: Sequence[WorkItem[Any, Any]], workers: int
+    spec: Spec,
+    data: dict[str, dict[str, Any]],
+    items: Sequence[AnyItem],
+    workers: int,
 ) -> Outcome:
     """Reads the files of all finished runs."""
     curves: list[Curve] = []
@@ -46,7 +49,7 @@ def collect(
 
 
 def _curve(
-    case: Case[Any],
+    case: Case[Method],
     method: Method,
     runs: dict[int, list[dict[str, Any]]],
     trace: type[Records[Any]],

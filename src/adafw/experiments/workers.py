@@ -11,12 +11,12 @@ from multiprocessing import connection
 from typing import Any
 
 from adafw.experiments.kinds import kind_of
-from adafw.experiments.work import SEARCH, WorkItem, finish, is_done, listen_to
+from adafw.experiments.work import SEARCH, AnyItem, finish, is_done, listen_to
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def perform(item: WorkItem[Any, Any]) -> None:
+def perform(item: AnyItem) -> None:
     """In a worker: does one piece of work and writes its outcome."""
     kind = kind_of(item)
     if item.role != SEARCH:
@@ -28,9 +28,7 @@ def perform(item: WorkItem[Any, Any]) -> None:
     finish(item, {"exponent": exponent, "settled": tuning.settled, "trials": trials})
 
 
-def perform_all(
-    items: Sequence[WorkItem[Any, Any]], workers: int, advance: Callable[[], None]
-) -> None:
+def perform_all(items: Sequence[AnyItem], workers: int, advance: Callable[[], None]) -> None:
     """Does what is left: items whose files are missing; `advance` is called once for each."""
     left = []
     for item in items:
