@@ -14,6 +14,7 @@ from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Support, Terms
+from adafw.typing import Array
 
 BLOCK = 512
 #: The level of the last projection, times this, is where the search for the next one begins.
@@ -32,7 +33,7 @@ def largest(bits: Any, magnitude: Any) -> Any:
 
 
 @jit
-def sweep(g: Any, bits: Bits, sum_squares: Any) -> Any:
+def sweep(g: Array, bits: Bits, sum_squares: Array) -> Any:
     """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
 
     Integers are compared many at a time, and NaN counts as larger than infinity. Returns the
@@ -66,7 +67,7 @@ def first_largest(bits: Bits) -> int:
 
 
 @jit
-def hide(j: int, g: Any, bits: Bits) -> None:
+def hide(j: int, g: Array, bits: Bits) -> None:
     """g_j = 0: coordinate j has become active, and the others are searched without it."""
     words, magnitude, _, peaks = bits
     g[j] = 0
@@ -117,7 +118,7 @@ def advance(active: Active, size: int, where: int, radius: float, eta: float, bo
 
 
 @jit
-def keep(index: Any, size: int, x: Any) -> int:
+def keep(index: Array, size: int, x: Array) -> int:
     """Forgets the coordinates where x = 0; returns how many are left."""
     kept = 0
     for k in range(size):
@@ -129,7 +130,7 @@ def keep(index: Any, size: int, x: Any) -> int:
 
 @jit
 def adaptive_step(
-    g: Any, bits: Bits, steps: Steps, t: int, point: Point, active: Active, size: int
+    g: Array, bits: Bits, steps: Steps, t: int, point: Point, active: Active, size: int
 ) -> int:
     """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
     x, radius = point
@@ -171,7 +172,7 @@ def adaptive_step(
 
 @jit
 def frank_wolfe_step(
-    g: Any, bits: Bits, gamma: float, point: Point, active: Active, size: int
+    g: Array, bits: Bits, gamma: float, point: Point, active: Active, size: int
 ) -> int:
     """Template 1; returns the size of the support, -1 if g is not finite."""
     x, radius = point
@@ -197,7 +198,14 @@ def frank_wolfe_step(
 
 @jit
 def gather(
-    g: Any, bits: Bits, steps: Steps, t: int, x: Any, support: Any, active: Active, level: float
+    g: Array,
+    bits: Bits,
+    steps: Steps,
+    t: int,
+    x: Array,
+    support: Array,
+    active: Active,
+    level: float,
 ) -> tuple[int, float]:
     """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
 
@@ -275,7 +283,14 @@ def shrink(active: Active, count: int, level: float, radius: float) -> float:
 
 @jit
 def projected_step(
-    g: Any, bits: Bits, steps: Steps, t: int, level: float, point: Point, active: Active, size: int
+    g: Array,
+    bits: Bits,
+    steps: Steps,
+    t: int,
+    level: float,
+    point: Point,
+    active: Active,
+    size: int,
 ) -> tuple[int, float]:
     """Algorithm 2, lines 3 and 4; returns the size of the support (-1: not finite) and the level.
 
