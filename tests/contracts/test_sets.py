@@ -173,7 +173,9 @@ def test_a_counted_set_answers_as_the_set_does(case):
         assert counted.violation(2 * x) == case.set.violation(2 * x)
 
 
-@pytest.mark.parametrize("case", [case for case in SETS if len(case.shape) == 1], ids=repr)
+@pytest.mark.parametrize(
+    "case", [case for case in SETS if len(case.shape) == 1], ids=lambda case: case.name
+)
 @pytest.mark.parametrize("rank", [2, 9])
 def test_a_quadratic_is_minimised_where_a_formula_is_known(case, rank):
     n = case.shape[0]
