@@ -28,6 +28,7 @@ def describe(thing: Any) -> Plain:
         return thing
     if isinstance(thing, np.generic):
         return thing.item()
+    # Its copies for other dtypes and devices are no part of what it is.
     if isinstance(thing, Constant):
         return describe(thing.value)
     if isinstance(thing, np.ndarray):
@@ -40,6 +41,7 @@ def describe(thing: Any) -> Plain:
     if dataclasses.is_dataclass(thing):
         fields = {f.name: describe(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
         return {"name": type(thing).__name__, **fields}
+    # A function or an object of the user's: its name is all there is; values at x tell more later.
     return {"name": str(getattr(thing, "__qualname__", type(thing).__name__))}
 
 

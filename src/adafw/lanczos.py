@@ -32,6 +32,7 @@ def golub_kahan(
     norm = _plain_norm if bases is None else arrays.norm
     rest, beta = v, float(norm(v))
     u: AnyArray = None
+    # A norm of 0 ends nothing here: the caller sees alpha or beta, and knows what they mean to it.
     for k in count():
         v = rest / (beta or 1.0)
         image = forward(v)

@@ -85,6 +85,7 @@ def reproduce(
     runs = runs_of(spec, parts, work)  # as many as with the rates that are searched for
     bar.start(spec.name, len(searches) + len(runs))
     _perform(searches, workers, bar, spec, parts)
+    # The files of the runs are named by their settings, so that they are known only now.
     spec, tried = with_rates(spec, searches)
     runs = runs_of(spec, parts, work)
     _perform(runs, workers, bar, spec, parts)

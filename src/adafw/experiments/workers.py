@@ -38,6 +38,7 @@ def perform_all(items: Sequence[AnyItem], workers: int, advance: Callable[[], No
             left.append(item)
     if not left:
         return
+    # Not fork: BLAS and numba threads of this process would be copied without running.
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     with (

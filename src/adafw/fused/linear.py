@@ -43,6 +43,7 @@ class LinearBalls:
             )
         if "level" in kept:
             expect_number(kept["level"], "workspace.level", float, -np.inf, np.inf)
+        # Compiles everything before the clock starts.
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -87,6 +88,7 @@ class _L1:
         into = _estimate(f, algorithm, s)
         steps = problem.steps(algorithm, s.t, count, s.step.get("sum_squares", into.g[:0]))
         projected = steps.kind == codes.PROJECTED
+        # A projection may fill x; an inner step adds one coordinate at most.
         most = self.n if projected else count * steps.inner_steps
         active = problem.active(self.support, most, self.n)
         work = (
@@ -101,6 +103,7 @@ class _L1:
             s.projections += projections
         else:
             done, size = self.kernels.run(*work)
+        # A copy: a view would keep the whole index, which may be of length n.
         self.support = active.index[:size].copy()
         return int(done)
 

@@ -54,10 +54,12 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     step = algorithm.step
     if type(algorithm.gradient) not in _ESTIMATES:
         return False
+    # Rules that look at f cannot be followed inside a kernel.
     if type(step) is FrankWolfeStep:
         return type(step.step_size) is Schedule
     if type(step) is ProjectedStep and type(algorithm.gradient) is not gradients.CSFW:
         return False
+    # The number of inner steps would depend on the data, and the kernels make room beforehand.
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]

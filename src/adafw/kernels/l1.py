@@ -60,6 +60,7 @@ def first_largest(bits: Bits) -> int:
     for b in range(1, peaks.size):
         if peaks[b] > peaks[block]:
             block = b
+    # Blocks before this one have lower peaks, so that the first hit in it is the lowest index.
     j = block * BLOCK
     while words[j] & magnitude != peaks[block]:
         j += 1
@@ -80,6 +81,7 @@ def insert(active: Active, size: int, j: int, g: float, h: float) -> int:
     """Makes coordinate j, where x = y = 0, active; returns its position."""
     index, gs, hs, xs, ys, qs = active
     k = size
+    # Few are active: moving them up costs less than a sort, and keeps the order that sums need.
     while k > 0 and index[k - 1] > j:
         index[k], gs[k], hs[k] = index[k - 1], gs[k - 1], hs[k - 1]
         xs[k], ys[k], qs[k] = xs[k - 1], ys[k - 1], qs[k - 1]
@@ -110,6 +112,7 @@ def advance(active: Active, size: int, where: int, radius: float, eta: float, bo
         d = (vertex if k == where else 0.0) - ys[k]
         slope -= qs[k] * d
         curvature += d * hs[k] * d
+    # Written so that NaN stops, too: neither 0 / 0 nor inf * 0 is formed.
     if not (slope > 0 and curvature > 0):
         return
     gamma = min(eta * (slope / curvature), bound)
@@ -153,6 +156,8 @@ def adaptive_step(
     for _ in range(steps.inner_steps):
         where = steepest(active, size, eta)
         best = abs(qs[where]) if where >= 0 else -1.0
+        # The LMO over all coordinates: the best inactive against the best active one, ties to the
+        # lower index. Off the active ones y = x = 0, and grad Q is g itself.
         if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
             if g[other] == 0:
                 break  # grad Q = 0: no step moves y any more
@@ -165,6 +170,7 @@ def adaptive_step(
             other = first_largest(bits)
         advance(active, size, where, radius, eta, bound)
     for k in range(size):
+        # What was hidden comes back: g is the state's, and the next estimate builds on it.
         g[index[k]] = gs[k]
         x[index[k]] = ys[k] if abs(ys[k]) >= NEGLIGIBLE * radius else 0.0
     return keep(index, size, x)
@@ -218,6 +224,7 @@ def gather(
     eta, offset, sum_squares = steps.sizes[t], steps.offset, steps.sum_squares
     cut = np.empty(1, g.dtype)
     cut[0] = level / eta
+    # Compared as bits, as the peaks are; rounded to the dtype of g first, hence the level returned.
     least = cut.view(words.dtype)[0] & magnitude
     count = p = 0
     for b in range(peaks.size):
@@ -227,6 +234,7 @@ def gather(
                 if words[j] & magnitude > least or x[j] != 0:
                     index[count] = j
                     count += 1
+        # The support stays in whatever |g_j| is; in a block looked through it is in already.
         while p < support.size and support[p] < last:
             if peaks[b] <= least:
                 index[count] = support[p]
@@ -301,6 +309,7 @@ def projected_step(
     index, _, _, us, ys, _ = active
     if sweep(g, bits, steps.sum_squares) >= bits.refused:
         return -1, level
+    # `gather` writes over the index while it still reads the old support.
     support = index[:size].copy()
     start = CAUTION * level
     for attempt in range(3):

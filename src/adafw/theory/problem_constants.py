@@ -140,6 +140,7 @@ def data_constants(
 
 def prediction_range(f: SeparableSum, constraint: Constraint) -> Ranges:
     """(min <a_i, x>, max <a_i, x>) over x in the set, for every i: two LMO calls a row."""
+    # max <a, x> over a norm ball is the radius times the dual norm: no LMO call a row.
     dual = _DUAL.get(type(constraint))
     if dual is not None:
         reach = constraint.radius * f.rows.norms(dual)  # type: ignore[attr-defined]
