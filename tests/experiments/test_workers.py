@@ -188,9 +188,9 @@ def test_workers_end_when_the_process_that_started_them_is_killed():
     """Seen from the pipe that a worker holds: it closes only when the worker is gone, too."""
     script = (
         "import multiprocessing as m, time\n"
-        "from adafw.experiments.workers import _start_worker\n"
+        "from adafw.experiments.workers import start_worker\n"
         "def work(stop):\n"
-        "    _start_worker(stop)\n"
+        "    start_worker(stop)\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(600)\n"
         "if __name__ == '__main__':\n"

@@ -44,7 +44,7 @@ def perform_all(items: Sequence[AnyItem], workers: int, advance: Callable[[], No
     with (
         _one_thread_each(),
         ProcessPoolExecutor(
-            min(workers, len(left)), context, initializer=_start_worker, initargs=(stop,)
+            min(workers, len(left)), context, initializer=start_worker, initargs=(stop,)
         ) as pool,
     ):
         waiting: set[Future[None]] = {pool.submit(perform, item) for item in left}
@@ -76,7 +76,8 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _start_worker(stop: Any) -> None:
+def start_worker(stop: Any) -> None:
+    """What a process does first to become a worker, which `stop` asks to end."""
     listen_to(stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event
     threading.Thread(target=_die_with_parent, daemon=True).start()
