@@ -128,6 +128,7 @@ def fit_file(settings: Settings, files: Files) -> tuple[LinearModelFile, Fitted]
 def default_output(data: str) -> Path:
     """The data file's name with its endings replaced by .model."""
     path = Path(data)
+    # a.svm.gz becomes a.model, not a.svm.model.
     while path.suffix.lower() in (".gz", ".bz2", ".xz"):
         path = path.with_suffix("")
     return path.with_suffix(".model")
@@ -135,6 +136,7 @@ def default_output(data: str) -> Path:
 
 def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
     """A fingerprint of features and targets."""
+    # Labels of text have no bytes to digest; their numbers say the same.
     marks = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
     return {"X": clean(design.rows.describe()), "y": digest(np.asarray(marks))}
 

@@ -83,6 +83,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     name = document.get("name", Path(source).stem)
     tables = document.get("problems")
     if tables is None:
+        # One problem, whose keys stand in the file itself: from here on there is one form.
         tables = [{**{k: document[k] for k in _CASE_KEYS if k in document}, "name": name}]
     _check_name("name", name, source)
     kind = kind_of_tables(tables, source)
@@ -103,6 +104,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
                     document.get("goals", ())),
         search=_search_budget(kind, document.get("search", {}), cases, source),
     )  # fmt: skip
+    # What no key tells alone, as a claim about methods that are not there.
     kind.check(spec, source)
     return spec
 

@@ -35,6 +35,7 @@ def collect(
     compared: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for item in items:
         found = json.loads(item.file.read_text())
+        # Repeats of a seed come one after the other, in the order of the plan.
         if item.role == RUN:
             compared.setdefault((item.case.name, item.method.label, item.seed), []).append(found)
         else:
@@ -86,6 +87,7 @@ def _merged(runs: list[dict[str, Any]], trace: type[Records[Any]]) -> Records[An
     for name in ("cpu_seconds", "wall_seconds"):
         column = trace.columns.index(name)
         for i, row in enumerate(rows):
+            # Where records go by the clock, repeats may have other ones, or fewer.
             times = [run["records"][i][column] for run in runs if _same(run["records"], i, row)]
             row[column] = float(np.median(times))
     return trace([tuple(row) for row in rows])

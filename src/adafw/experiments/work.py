@@ -87,6 +87,7 @@ def finish(item: AnyItem, outcome: dict[str, Any]) -> None:
     """Writes the outcome of a piece of work, and when and by which source it was made."""
     made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}
     write_text(item.file, json.dumps({**outcome, "made": made}))
+    # After the outcome: a run killed in between is done, and its state is of no use.
     item.state_file.unlink(missing_ok=True)
 
 

@@ -31,6 +31,7 @@ def perform(item: AnyItem) -> None:
 def perform_all(items: Sequence[AnyItem], workers: int, advance: Callable[[], None]) -> None:
     """Does what is left: items whose files are missing; `advance` is called once for each."""
     left = []
+    # Asked again here: what a run before this one has done is not done twice.
     for item in items:
         if is_done(item):
             advance()

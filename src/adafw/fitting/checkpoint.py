@@ -100,6 +100,7 @@ class Checkpoint:
             coef = arrays[f"fit{k}.coef"]
             if coef.ndim != 1 or coef.dtype.kind != "f" or not np.isfinite(coef).all():
                 raise ValueError
+            # A file may hold anything: what is missing or of another type is told here.
             if set(numbers) != set(_NUMBERS) or any(
                 isinstance(number, list | dict) for number in numbers.values()
             ):

@@ -34,6 +34,7 @@ def read_arrays(
     """
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file, got a directory.")
+    # Names that are not known are not read: they may be of any size.
     pattern = re.compile(f"header|{known}")
     try:
         arrays = read_npz(path, lambda name: bool(pattern.fullmatch(name)), packed=False)
