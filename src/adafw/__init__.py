@@ -20,6 +20,7 @@ from adafw.algorithms import (
     AdaSVRF,
     Algorithm,
     AMSGrad,
+    Corrective,
 )
 from adafw.constraints import (
     Birkhoff,
@@ -81,6 +82,7 @@ __all__ = [
     "Birkhoff",
     "Box",
     "Constraint",
+    "Corrective",
     "Counted",
     "GroupBall",
     "Hull",

@@ -10,7 +10,7 @@ from adafw.describe import describe
 from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, QuadraticGrowth, Share
-from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep, Step
+from adafw.steps import AdaptiveStep, CorrectiveStep, FrankWolfeStep, ProjectedStep, Step
 from adafw.typing import Plain, ScheduleLike
 
 
@@ -98,6 +98,11 @@ def ORGFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -
 def CSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
     """Constant batch-size Frank-Wolfe; b = m // 100 (Negiar et al. 2020)."""
     return Algorithm(gradients.CSFW(batch_size), FrankWolfeStep(step_size), "CSFW")
+
+
+def Corrective() -> Algorithm:
+    """Fully corrective Frank-Wolfe with second-order steps on the atoms found so far."""
+    return Algorithm(gradients.Full(), CorrectiveStep(), "Corrective")
 
 
 # Template 3: adaptive gradients without projection ----------------------------------------------

@@ -35,7 +35,7 @@ def real(
 
 
 #: Largest length whose squares, summed over any number of coordinates, stay finite.
-LONGEST = 1e150
+LONGEST = 1e151
 
 
 def radius(value: Any) -> float:

@@ -140,7 +140,7 @@ class _Loop:
 
     def run(self, s: State) -> str:
         """Iterates until something ends the run, and says what: the status."""
-        clock = Clock(s.cpu_seconds, s.wall_seconds)
+        clock = self.clock = Clock(s.cpu_seconds, s.wall_seconds)
         self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
         self.most = _FIRST
         while True:
@@ -192,7 +192,7 @@ class _Loop:
     def _record(self, s: State, status: str) -> str:
         """Measures and tells the callbacks; returns a status if that ends the run."""
         try:
-            record = self.recorder.measure(s)
+            record = self._measured(s)
             if not math.isfinite(record.value):
                 if s.t > 0:
                     s.records.pop()
@@ -209,6 +209,19 @@ class _Loop:
         if any(stopped):
             return status or "callback"
         return "interrupted" if self.interrupts.seen else ""
+
+    def _measured(self, s: State) -> Record:
+        """The record of s. The clock stands still, unless it is the algorithm's own work.
+
+        A step with exact gradients starts with the gradient that the gap is measured with: where
+        the objective remembers it, it is computed here, once, and its time counts.
+        """
+        if not (self.algorithm.gradient.exact and self.f.remembers and s.x.dtype == np.float64):
+            return self.recorder.measure(s)
+        with self.clock:
+            self.f.value_and_gradient(s.x)
+        s.cpu_seconds, s.wall_seconds = self.clock.cpu, self.clock.wall
+        return self.recorder.measure(s)
 
     def _diverged(self, s: State, end: Diverged) -> str:
         """Keeps the last iterate known to be finite: this, the one before, the last recorded."""

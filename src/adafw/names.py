@@ -126,6 +126,7 @@ ALGORITHMS: Registry[Algorithm] = Registry(
     _preset(algorithms.SPIDERFW),
     _preset(algorithms.ORGFW),
     _preset(algorithms.CSFW),
+    _preset(algorithms.Corrective),
     _preset(algorithms.AdaFW),
     _preset(algorithms.AdaSFW),
     _preset(algorithms.AdaSVRF),

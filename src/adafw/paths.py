@@ -32,6 +32,7 @@ class Generic:
         s.workspace = {}  # of another path, and out of date after the first iteration
         if type(f) in (LinearModel, WithIntercept):
             _warm_up(f, algorithm)
+        algorithm.step.prepare(f, constraint, s.x, s.step)
 
     def run(
         self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,

@@ -69,6 +69,11 @@ class Constraint(ABC):
         return float(arrays.dot(g, x - self.lmo(g)))
 
     @property
+    def bare(self) -> "Constraint":
+        """The set itself, whatever is wrapped around it."""
+        return self
+
+    @property
     def scale(self) -> float:
         """The length that tolerances are relative to: the radius of a `RadialSet`."""
         return 1.0

@@ -52,6 +52,10 @@ class CountedSet(Constraint):
         return self.constraint.describe()
 
     @property
+    def bare(self) -> Constraint:
+        return self.constraint.bare
+
+    @property
     def scale(self) -> float:
         return self.constraint.scale
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adafw.algorithms import CSFW as constant_batch
-from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm
+from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm, Corrective
 from adafw.constraints.base import Constraint
 from adafw.fitting.design import Design
 from adafw.fitting.settings import Plan
@@ -16,7 +16,7 @@ from adafw.names import ALGORITHMS, takes_rate
 from adafw.objectives import FiniteSum
 from adafw.rows import Rows
 from adafw.schedules import OpenLoop, Schedule
-from adafw.steps import FrankWolfeStep, LineSearch, NewtonStep, SpectralStep
+from adafw.steps import FrankWolfeStep, LineSearch, NewtonStep, SpectralStep, corrects_on
 from adafw.tuning import tune
 
 #: Up to so many features, and so many multiplications for a Hessian, Newton steps are best.
@@ -69,14 +69,16 @@ def choose(design: Design, plan: Plan, find_rate: Callable[[Preset], float]) -> 
 
 
 def automatic(design: Design, plan: Plan) -> Preset:
-    """What `exact` says, up to 5e7 stored entries, if no learning rate is given.
+    """What `exact` says, if no learning rate is given: corrective steps for any size of data where
+    they are known, else up to 5e7 stored entries.
 
     Else CSFW's estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW,
     or plain CSFW where there is neither a projection nor a learning rate.
     """
     constraint, second = plan.constraint, plan.loss.has_second
     if plan.settings.learning_rate == "auto":
-        if (second and _few_features(design.rows)) or design.rows.stored <= FULL_PASSES:
+        few = second and (_corrects(design, constraint) or _few_features(design.rows))
+        if few or design.rows.stored <= FULL_PASSES:
             return lambda: exact(design, constraint, second)
         if constraint.projection is None:
             return lambda: constant_batch(OpenLoop(1, 1))
@@ -88,9 +90,12 @@ def automatic(design: Design, plan: Plan) -> Preset:
 def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorithm:
     """The best method with exact gradients.
 
-    Few features (500, and 4e9 multiplications a Hessian): Newton steps over the set. Else spectral
-    steps where the set has a projection, Frank-Wolfe with line search where not.
+    Corrective steps where the set and the loss allow them. Else, few features (500, and 4e9
+    multiplications a Hessian): Newton steps over the set. Else spectral steps where the set has a
+    projection, Frank-Wolfe with line search where not.
     """
+    if has_hessian and _corrects(design, constraint):
+        return Corrective()
     if has_hessian and _few_features(design.rows):
         return Algorithm(Full(), NewtonStep(), "Newton")
     if constraint.projection is None:
@@ -120,6 +125,10 @@ def rate_of(algorithm: Algorithm) -> float:
     rate = getattr(algorithm.step, "learning_rate", None)
     rule = rate.rule if isinstance(rate, Schedule) else rate
     return rule if isinstance(rule, float) else math.nan
+
+
+def _corrects(design: Design, constraint: Constraint) -> bool:
+    return design.rows.by_coordinates and corrects_on(constraint)
 
 
 def _few_features(rows: Rows) -> bool:

@@ -19,8 +19,9 @@ from adafw.typing import Array
 
 #: The smallest value that a tolerance is relative to.
 FLOOR = 1e-12
-#: A run with exact gradients has stalled when so many records brought no progress.
-PATIENCE = 50
+#: A run with exact gradients has stalled when so many records brought no progress; fewer where an
+#: iteration does the work of many.
+PATIENCE, SHORT_PATIENCE = 50, 8
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Judge:
         self.idle = 0 if lower or tighter or not self.exact else self.idle + 1
         self.best_value = min(self.best_value, record.value)
         self.best_gap = min(self.best_gap, record.gap)
-        return self.idle >= PATIENCE
+        patience = SHORT_PATIENCE if self.every == 1 else PATIENCE
+        return self.idle >= patience
 
 
 def _over(value: float, lower: float) -> float:

@@ -159,7 +159,7 @@ def _resume(s: State, judge: Judge) -> Resume:
 def _record_every(algorithm: Algorithm, m: int) -> int:
     """Iterations between records: 1 for Newton, 5 with exact gradients, else about an epoch."""
     if isinstance(algorithm.gradient, Full):
-        return 1 if algorithm.name == "Newton" else 5
+        return 1 if algorithm.name in ("Newton", "Corrective") else 5
     evaluations = [algorithm.gradient.evaluations(t, m) for t in range(1, 101)]
     return max(1, min(100, math.ceil(100 * m / sum(evaluations))))
 

@@ -1,7 +1,7 @@
 """What a gradient estimator must know: line 2 of both templates."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ class GradientEstimator(ABC):
     arrays and numbers, which `update` may change in place. An x that it was given never changes
     afterwards and can be kept; a g that it returned is only read, until the next update.
     """
+
+    #: Whether g_t = grad f(x_t), always.
+    exact: ClassVar[bool] = False
 
     def check(self, f: FiniteSum) -> None:
         """Refuses an objective that lacks what the estimator needs, before any work."""

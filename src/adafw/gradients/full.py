@@ -12,6 +12,8 @@ from adafw.typing import Array
 class Full(GradientEstimator):
     """g_t = grad f(x_t): Frank-Wolfe itself. m evaluations an iteration."""
 
+    exact = True
+
     def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
         return {}
 

@@ -27,6 +27,8 @@ class FiniteSum(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     #: Whether f is a SeparableSum, which CSFW asks for.
     separable: bool = False
+    #: Whether f remembers value and gradient of the last x, so that asking again costs nothing.
+    remembers: bool = False
     #: Whether f knows its second derivatives, which Newton steps ask for.
     has_hessian: bool = False
 

@@ -42,27 +42,33 @@ class WithIntercept(SeparableSum):
         self.convex, self.curvature = model.convex, model.curvature
         weight = model.sample_weight
         self._weighted = None if weight is None or weight.all() else np.flatnonzero(weight)
-        self._last: tuple[Any, Any, float] = (None, None, 0.0)
+        self._last: tuple[Any, float, Any] = (None, 0.0, None)  # z, b(x), gradient if known
+        self.remembers = True
         #: The best constant prediction, b(0).
         self.constant = self._best_constant()
         self.intercept = self.constant
 
     def best_intercept(self, x: Array) -> float:
         """b(x)."""
-        return self._predictions(x)[1]
+        return self.predictions(x)[1]
 
     def value(self, x: Array) -> float:
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         return self.model.value_at(z + b)
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
-        slopes = self.slopes(x, batch)
-        return self.rows.combine(slopes / len(slopes), batch)
+        if batch is not None:
+            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+        z, b = self.predictions(x)
+        if self._last[2] is None:
+            slopes = self.model.slopes_at(z + b)
+            self._last = (z, b, self.rows.combine(slopes / self.n_terms))
+        return self._last[2].copy()
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         if batch is not None:
             return self.slopes_at(self.rows.dot(x, batch), batch)
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         return self.model.slopes_at(z + b)
 
     def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
@@ -73,7 +79,7 @@ class WithIntercept(SeparableSum):
 
     def along(self, x: Array, d: Array) -> Line:
         """With A x and A d computed once, a point on the line costs O(m) a Newton step for b."""
-        (z, b), dz = self._predictions(x), self.rows.dot(d)
+        (z, b), dz = self.predictions(x), self.rows.dot(d)
 
         def at(gamma: float) -> NDArray[Any]:
             if gamma == 0:
@@ -90,7 +96,7 @@ class WithIntercept(SeparableSum):
 
     def hessian(self, x: Array, tried: Sequence[Array] = ()) -> NDArray[Any]:
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         ends = [z + self.rows.dot(d) for d in tried]
         moves = [end + self._shift(end) - (z + b) for end in ends]
         bends = self.model.bends(z + b, moves) / self.n_terms
@@ -102,7 +108,7 @@ class WithIntercept(SeparableSum):
 
     def hessian_product(self, x: Array) -> Callable[[Array], Array]:
         """d -> A^T (h * (A d - <h, A d> / sum h)), h = phi'' / m at b(x), which follows d."""
-        z, b = self._predictions(x)
+        z, b = self.predictions(x)
         bends = self.model.seconds_at(z + b) / self.n_terms
         total = float(bends.sum(dtype=np.float64))
 
@@ -129,14 +135,16 @@ class WithIntercept(SeparableSum):
     def __repr__(self) -> str:
         return f"WithIntercept({self.model!r})"
 
-    def _predictions(self, x: Array) -> tuple[NDArray[Any], float]:
+    def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
-        known = self._last[0]
-        # Compared by its entries: a run may move its x in place.
-        if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
-            z = self.rows.dot(x)
-            self._last = (x.copy(), z, self._shift(z))
-        return self._last[1], self._last[2]
+        z, _ = self.model.predictions(x)
+        if self._last[0] is not z:  # z is the same object for as long as x is the same
+            self._last = (z, self._shift(z), None)
+        return z, self._last[1]
+
+    def remember(self, x: Array, z: NDArray[Any]) -> None:
+        """Takes z for A x: of someone who had to compute it anyway."""
+        self.model.remember(x, z)
 
     def _best_constant(self) -> float:
         """b(0): the root of the sum of slopes, from a bracket grown by doubling."""

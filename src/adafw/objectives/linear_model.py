@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,11 +11,32 @@ from numpy.typing import NDArray
 
 from adafw.arrays import floating
 from adafw.describe import describe, digest
-from adafw.losses import Loss
+from adafw.kernels import codes
+from adafw.losses import Logistic, Loss, Squared, SquaredHinge
 from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
 from adafw.rows import as_rows
 from adafw.typing import Array, Batch, Plain
+
+#: Losses that the kernels know, exact types only: a subclass may do anything.
+_CODES: dict[type, int] = {
+    Squared: codes.SQUARED,
+    Logistic: codes.LOGISTIC,
+    SquaredHinge: codes.SQUARED_HINGE,
+}
+
+
+@dataclass
+class _Point:
+    """The last x asked for, A x, and the gradient there once it is known."""
+
+    x: Any = None
+    z: Any = None
+    gradient: Any = None
+
+    def is_at(self, x: Array) -> bool:
+        known = self.x
+        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
 
 
 class LinearModel(SeparableSum):
@@ -39,6 +61,9 @@ class LinearModel(SeparableSum):
         self.shape = self.rows.shape[1:]
         self.dtype = self.rows.dtype
         self.loss = loss
+        self.remembers = True
+        #: The number by which the kernels know the loss; None if they do not.
+        self.loss_code = _CODES.get(type(loss))
         self.convex = loss.convex
         self.has_hessian = loss.has_second
         self.y = self._per_row(y, "y")
@@ -56,25 +81,38 @@ class LinearModel(SeparableSum):
             self._weights = (weight * (self.n_terms / total)).astype(self.dtype)
         largest = 1.0 if self._weights is None else float(self._weights.max())
         self.curvature = loss.curvature * largest
+        self._last = _Point()
 
     @property
     def term_weights(self) -> NDArray[Any]:
         """m w_i / sum w; an empty array if all are 1."""
         return np.empty(0, self.dtype) if self._weights is None else self._weights
 
+    def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
+        """(A x, 0), remembered for the last x: value, gradient, record and step ask in turn."""
+        return self._at(x).z, 0.0
+
+    def remember(self, x: Array, z: NDArray[Any]) -> None:
+        """Takes z for A x: of someone who had to compute it anyway."""
+        self._last = _Point(x.copy(), z)
+
     def value(self, x: Array) -> float:
-        return self.value_at(self.rows.dot(x))
+        return self.value_at(self._at(x).z)
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
-        slopes = self.slopes(x, batch)
-        return self.rows.combine(slopes / len(slopes), batch)
+        if batch is not None:
+            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+        point = self._at(x)
+        if point.gradient is None:
+            point.gradient = self.rows.combine(self.slopes_at(point.z) / self.n_terms)
+        return point.gradient.copy()
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        z = self.rows.dot(x)
-        return self.value_at(z), self.rows.combine(self.slopes_at(z) / self.n_terms)
+        return self.value(x), self.gradient(x)
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
-        return self.slopes_at(self.rows.dot(x, batch), batch)
+        z = self._at(x).z if batch is None else self.rows.dot(x, batch)
+        return self.slopes_at(z, batch)
 
     def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
         slopes = self.loss.slope(z, self.y if batch is None else self.y[batch])
@@ -91,12 +129,31 @@ class LinearModel(SeparableSum):
         """The mean loss of predictions z."""
         return self.mean(self.loss.value(z, self.y))
 
+    def curves_at(self, z: NDArray[Any]) -> tuple[float, NDArray[Any], NDArray[Any]]:
+        """(mean loss, slopes / m, second derivatives / m) of predictions z, in float64."""
+        if self.loss_code is None:
+            slopes, bends = self.slopes_at(z), self.seconds_at(z)
+            return self.value_at(z), slopes / self.n_terms, bends / self.n_terms
+        from adafw.kernels.curves import curves
+
+        slopes, bends = np.empty(self.n_terms), np.empty(self.n_terms)
+        value = curves(self.loss_code, z, self.y, self.term_weights, slopes, bends)
+        return value, slopes, bends
+
+    def value_on(self, z: NDArray[Any], dz: NDArray[Any], step: float) -> float:
+        """The mean loss of predictions z + step dz."""
+        if self.loss_code is None:
+            return self.value_at(z + step * dz)
+        from adafw.kernels.curves import value_on
+
+        return float(value_on(self.loss_code, z, dz, step, self.y, self.term_weights))
+
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
 
     def along(self, x: Array, d: Array) -> Line:
         """With A x and A d computed once, a point on the line costs O(m)."""
-        z, dz = self.rows.dot(x), self.rows.dot(d)
+        z, dz = self._at(x).z, self.rows.dot(d)
         curvature = None
         if self.loss.quadratic:
             curvature = self.loss.curvature * self.mean(dz**2)
@@ -113,12 +170,12 @@ class LinearModel(SeparableSum):
 
         O(m n^2) for dense rows.
         """
-        bends = self.bends(self.rows.dot(x), [self.rows.dot(d) for d in tried])
+        bends = self.bends(self._at(x).z, [self.rows.dot(d) for d in tried])
         return self.rows.gram(bends / self.n_terms)
 
     def hessian_product(self, x: Array) -> Callable[[Array], Array]:
         """d -> A^T (phi'' * (A d)) / m: two products with the rows for each d."""
-        bends = self.seconds_at(self.rows.dot(x)) / self.n_terms
+        bends = self.seconds_at(self._at(x).z) / self.n_terms
         return lambda d: self.rows.combine(bends * self.rows.dot(d))
 
     def bends(self, z: NDArray[Any], moves: Sequence[NDArray[Any]] = ()) -> NDArray[Any]:
@@ -175,6 +232,12 @@ class LinearModel(SeparableSum):
         if self._weights is not None:
             terms = terms * self._weights
         return float(np.mean(terms, dtype=np.float64))
+
+    def _at(self, x: Array) -> "_Point":
+        # Compared by its entries: a run may move its x in place.
+        if not self._last.is_at(x):
+            self._last = _Point(x.copy(), self.rows.dot(x))
+        return self._last
 
     def _per_row(self, values: Any, name: str) -> NDArray[Any]:
         vector = floating(values, name).astype(self.dtype)

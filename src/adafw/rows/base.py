@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
 
 Vector = NDArray[np.floating[Any]]
@@ -24,6 +25,8 @@ class Rows(ABC):
     description: dict[str, Plain] | None = None
     #: Of points and products.
     dtype: np.dtype[Any]
+    #: Whether `working` and `column_arrays` are known.
+    by_coordinates: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
@@ -77,6 +80,23 @@ class Rows(ABC):
     def columns(self, indices: NDArray[np.integer[Any]]) -> "Rows":
         """The rows of these columns alone, in their order, of the same kind."""
         raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
+
+    @property
+    def plain(self) -> "tuple[Rows, bool]":
+        """(the rows as they are stored, whether their mean is subtracted from each)."""
+        return self, False
+
+    def shifted(self, z: Vector, x: Vector) -> Vector:
+        """A x, from what the rows as they are stored give: `dot` of `plain`."""
+        return z
+
+    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
+        """The chosen columns, in increasing order, as second-order steps multiply with them."""
+        raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
+
+    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """(values, rows, starts) of all columns, one after the other, as the kernels take them."""
+        raise TypeError(f"{type(self).__name__} cannot be read column by column.")
 
     def centred(self, weights: Vector | None = None) -> "tuple[Rows, Vector]":
         """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None."""

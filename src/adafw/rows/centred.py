@@ -28,6 +28,13 @@ class CentredRows(Rows):
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         return self.rows.dot(x, batch) - self.mean @ x
 
+    @property
+    def plain(self) -> tuple[Rows, bool]:
+        return self.rows, True
+
+    def shifted(self, z: Vector, x: Vector) -> Vector:
+        return z - self.mean @ x
+
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         return self.rows.combine(weights, batch) - _total(weights) * self.mean
 

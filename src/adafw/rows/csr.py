@@ -10,6 +10,7 @@ from adafw.describe import digest
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
+from adafw.rows.working import SparseWorking, WorkingRows
 from adafw.typing import Batch, Plain
 
 #: Non-zeros from which a full product is worth sharing between the cores.
@@ -21,6 +22,8 @@ class CSRRows(Rows):
 
     `dtype` of points and products; None means that of A.
     """
+
+    by_coordinates = True
 
     def __init__(self, A: Any, dtype: Any = None) -> None:
         self.matrix = A
@@ -122,6 +125,13 @@ class CSRRows(Rows):
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """From the copy by columns: O(stored entries of these columns + m)."""
         return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
+
+    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
+        """One pass over the stored entries."""
+        return SparseWorking(self.arrays, self.shape[1], chosen)
+
+    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        return self.by_columns.arrays
 
     def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
         mean = self.combine(mean_weights(weights, self.shape[0]).astype(self.dtype))

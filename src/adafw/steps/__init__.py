@@ -2,6 +2,7 @@
 
 from adafw.steps.adaptive import AdaptiveStep, short_step
 from adafw.steps.base import Step
+from adafw.steps.corrective import CorrectiveStep, corrects_on
 from adafw.steps.frank_wolfe import FrankWolfeStep
 from adafw.steps.newton import NewtonStep
 from adafw.steps.preconditioned import PreconditionedStep
@@ -12,6 +13,7 @@ from adafw.steps.spectral import SpectralStep
 __all__ = [
     "AdaptiveStep",
     "Backtracking",
+    "CorrectiveStep",
     "FrankWolfeStep",
     "LineSearch",
     "NewtonStep",
@@ -21,5 +23,6 @@ __all__ = [
     "SpectralStep",
     "Step",
     "StepRule",
+    "corrects_on",
     "short_step",
 ]

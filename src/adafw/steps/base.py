@@ -27,6 +27,11 @@ class Step(ABC):
         """Arrays of the shapes and dtypes that the state at iteration t has; init's by default."""
         return self.init(x)
 
+    def prepare(
+        self, f: FiniteSum, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> None:
+        """Before the clock runs, at x with this state: compiles what `update` will need."""
+
     @abstractmethod
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,

@@ -1,0 +1,206 @@
+"""Corrective steps on the l1 ball and the simplices: atoms are signed coordinates."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.constraints import L1Ball, Simplex, UnitSimplex
+from adafw.constraints.base import Constraint
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.descent import SETTLED, Working, descent, product
+from adafw.steps.corrective.newton import Gram, Weights, newton_steps
+from adafw.steps.corrective.point import Point, Vector, largest_entries
+from adafw.typing import Array
+
+#: Atoms up to which the Hessian may be a matrix.
+MOST_ATOMS = 1500
+#: Atoms that join at least, and how many times those that are there at most.
+FIRST, GROWTH = 32, 1.0
+#: Atoms from which on four times as many join.
+MANY_ATOMS = 250
+#: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
+PRICE, FALL = 0.3, 0.25
+
+
+#: Kinds of data whose kernels are compiled in this process.
+_COMPILED: set[tuple[Any, ...]] = set()
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """sum |x| <= radius, all x >= 0 unless `signed`, = radius unless `open`."""
+
+    radius: float
+    signed: bool
+    open: bool
+
+
+class AtomCorrector:
+    """min f over the hull of radius * (+- e_j) for j in a working set, which grows.
+
+    The atoms that the gradient names are those with the steepest slopes: the linear minimiser is
+    the first of them. On up to 500 atoms f is minimised by Newton steps whose models are solved by
+    pairwise steps (`newton`), on more by coordinate descent on its model (`descent`).
+    """
+
+    sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+
+    def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
+            return False
+        model = f.model if isinstance(f, WithIntercept) else f
+        rows, centred = model.rows.plain
+        return rows.by_coordinates and (model.loss.quadratic or not centred)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        model = f.model if isinstance(f, WithIntercept) else f
+        rows, _ = model.rows.plain
+        kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
+        if kind not in _COMPILED:
+            _COMPILED.add(kind)
+            _compile(model, rows)
+        z = state.get("predictions")
+        if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
+            f.remember(x, z)  # bit for bit what the run went on with
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def improve(
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, dict[str, Any]]:
+        shape = _shape(constraint)
+        assert shape is not None
+        g = g.astype(np.float64, copy=False)
+        gap = float(g @ (x - constraint.lmo(g)))
+        if not gap > 0:
+            return x, state
+        support = np.flatnonzero(x)
+        norm = float(np.abs(x[support]).sum())
+        slack = max(0.0, shape.radius - norm) if shape.open else 0.0
+        if slack <= 1e-9 * shape.radius:
+            slack = 0.0
+        # A step that was cut short leaves some slack, though the set binds.
+        bound = slack == 0.0 or (bool(state.get("bound")) and slack < 0.1 * shape.radius)
+        level = float(state.get("level", -1.0))
+        if state.get("norm", -1.0) > 0.99 * norm:
+            level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
+        fresh, price = _steepest(shape, x, g, support, bound, level)
+        note = {"level": price, "norm": norm, "bound": int(bound)}
+        chosen = np.sort(np.concatenate([support, fresh]))
+        if not fresh.size and np.isin(support, state.get("chosen", support)).all():
+            chosen = state.get("chosen", chosen)  # its Gram matrix is at hand
+        point = Point(f, x)
+        w = x[chosen].astype(np.float64)
+        if chosen.size <= MOST_ATOMS:
+            working = point.rows.working(chosen)
+            if working.gram_pays:
+                signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
+                signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
+                atoms = Weights(signs, np.abs(w), slack, shape.open, price)
+                gram = Gram(working, chosen, state)
+                few = fresh.size > 0
+                newton_steps(point, gram, atoms, gap, 2 if few else 6, 3e-2 if few else 3e-3)
+                w = _inside(atoms.signs * atoms.u, shape)
+                note.update(gram.save())
+                return _placed(f, x, chosen, w, working.dot(w), note)
+        calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
+        slopes = g[chosen]
+        if not shape.open:
+            # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
+            multiplier = -float(slopes @ w) / shape.radius
+            slopes = slopes - max(0.0, float(np.abs(slopes + multiplier).max()) - multiplier)
+        at = Working(
+            point.rows, chosen, w, slopes, shape.radius, shape.signed, bound, price, calm, t
+        )
+        w, bound, calm = descent(at, point)
+        w = _inside(w, shape)
+        note.update(bound=int(bound), calm=int(calm))
+        return _placed(f, x, chosen, w, product(at, w), note)
+
+
+def _shape(constraint: Constraint) -> _Shape | None:
+    ball = constraint.bare
+    if type(ball) is L1Ball:
+        return _Shape(ball.radius, signed=True, open=True)
+    if type(ball) is UnitSimplex:
+        return _Shape(ball.radius, signed=False, open=True)
+    if type(ball) is Simplex:
+        return _Shape(ball.radius, signed=False, open=False)
+    return None
+
+
+def _steepest(
+    shape: _Shape, x: Array, g: Vector, support: NDArray[np.int64], bound: bool, level: float
+) -> tuple[NDArray[np.int64], float]:
+    """(atoms that join, price on weight): the steepest beyond what those in use have on average.
+
+    While the set does not bind, weight has a price, which falls to a quarter an iteration at most
+    and stays near the steepest slope left out: without it, f would be minimised over few atoms with
+    weights far too large.
+    """
+    steep = np.abs(g) if shape.signed else -g
+    if bound:
+        level = 0.0
+    else:
+        level = FALL * (float(steep.max()) if level < 0 else min(level, float(steep.max())))
+    multiplier = -float(g[support] @ x[support]) / shape.radius
+    if shape.open:
+        multiplier = max(multiplier, level)
+    steep[support] = -np.inf
+    wanted = np.flatnonzero(steep > multiplier)
+    most = max(FIRST, int(GROWTH * support.size))
+    if support.size > MANY_ATOMS:
+        most *= 4
+    if wanted.size <= most:
+        return wanted, level
+    kept = largest_entries(steep[wanted], most)
+    others = float(np.delete(steep[wanted], kept).max())
+    return wanted[kept], 0.0 if bound else max(level, PRICE * others)
+
+
+def _inside(w: Vector, shape: _Shape) -> Vector:
+    """The weights within the set to the last digit."""
+    norm = float(np.abs(w).sum())
+    if norm > shape.radius or (not shape.open and norm > 0):
+        return np.asarray(w * (shape.radius / norm))
+    return w
+
+
+def _placed(
+    f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
+    note: dict[str, Any],
+) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+    """(x with these entries, state): A x is at hand, and saves the next gradient a pass."""
+    new = np.zeros_like(x)
+    new[chosen] = w
+    if x.dtype == np.float64:
+        f.remember(new, f.rows.shifted(z, new))
+        note["predictions"] = f.predictions(new)[0]
+    return new, note
+
+
+def _types(rows: Any) -> list[str]:
+    return [str(part.dtype) for part in rows.take(np.zeros(1, np.int64)).parts().values()]
+
+
+def _compile(model: LinearModel, rows: Any) -> None:
+    """Both ways on the first rows, so that their kernels are compiled."""
+    few = np.arange(min(8, model.n_terms))
+    weights = None if model.sample_weight is None else np.ones(few.size)
+    small = LinearModel(rows.take(few), model.y[few], model.loss, weights)
+    n = rows.shape[1]
+    x, chosen = np.zeros(n), np.arange(min(n, 3), dtype=np.int64)
+    point, g = Point(small, x), small.gradient(x).astype(np.float64)
+    working = small.rows.working(chosen)
+    gram = Gram(working, chosen, {})
+    newton_steps(point, gram, Weights(np.ones(chosen.size), x[chosen], 1.0, True), 1.0, 2, 0.1)
+    known = {**gram.save(), "chosen": chosen[:2], "gram": gram.lower[:2, :2]}
+    Gram(working, chosen, known)
+    for bound in (False, True):
+        start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
+        at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)
+        product(at, descent(at, Point(small, x))[0])

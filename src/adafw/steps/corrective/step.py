@@ -1,0 +1,74 @@
+"""Corrective steps for exact gradients."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from adafw.constraints.base import Constraint
+from adafw.gradients import Full, GradientEstimator
+from adafw.objectives.base import FiniteSum
+from adafw.steps.base import Step
+from adafw.steps.corrective.atoms import AtomCorrector
+from adafw.steps.corrective.base import Corrector
+from adafw.typing import Array
+
+#: One for each kind of set; the first that fits is taken.
+CORRECTORS: tuple[Corrector, ...] = (AtomCorrector(),)
+
+
+@dataclass(frozen=True)
+class CorrectiveStep(Step):
+    """x_{t+1} ~ argmin of f over what is known of the set, by second-order steps.
+
+    Fully corrective Frank-Wolfe (Holloway 1974, Jaggi 2013): the exact gradient names new atoms,
+    as a linear minimisation does, and f is minimised over the hull of all atoms kept. Needs exact
+    gradients, an objective with second derivatives (`LinearModel`, `WithIntercept`) and one of the
+    sets L1Ball, Simplex, UnitSimplex. One gradient an iteration; iterations are few (5 to 20).
+    """
+
+    def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
+        if not isinstance(gradient, Full):
+            raise TypeError(
+                f"CorrectiveStep needs exact gradients, got those of {type(gradient).__name__}."
+            )
+        if not f.has_hessian:
+            raise TypeError(
+                f"CorrectiveStep needs an objective with second derivatives, got {f!r}; use BPCG()."
+            )
+        corrector_for(f, constraint)
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def prepare(
+        self, f: FiniteSum, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> None:
+        corrector_for(f, constraint).prepare(f, x, state)
+
+    def update(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        if not g.any():
+            return x, state
+        corrector = corrector_for(f, constraint)
+        return corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
+
+    @property
+    def most_lmo_calls(self) -> int:
+        return 1
+
+
+def corrects_on(constraint: Constraint) -> bool:
+    """Whether a CorrectiveStep knows the set, for linear models whose rows it can restrict."""
+    return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
+
+
+def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
+    """The one that fits, or an error."""
+    for corrector in CORRECTORS:
+        if corrector.fits(f, constraint):
+            return corrector
+    raise TypeError(
+        f"CorrectiveStep knows no way to correct on {constraint!r} for {f!r}; use BPCG(), "
+        "FW(LineSearch()) or an adaptive preset."
+    )
