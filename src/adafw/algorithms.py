@@ -114,10 +114,11 @@ class AdaptivePreset(Protocol):
     def __call__(
         self,
         learning_rate: ScheduleLike = _REQUIRED,
-        inner_steps: int = 5,
+        inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
         batch_size: ScheduleLike | None = None,
+        inner: str = "frank_wolfe",
     ) -> Algorithm: ...
 
 
@@ -128,13 +129,15 @@ def _adaptive(
 
     def preset(
         learning_rate: ScheduleLike = _REQUIRED,
-        inner_steps: int = 5,
+        inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
         batch_size: ScheduleLike | None = None,
+        inner: str = "frank_wolfe",
     ) -> Algorithm:
         metric = metrics.AdaGrad(offset)
-        step = AdaptiveStep(_rate(learning_rate, name), inner_steps, max_step, metric)
+        rate = _rate(learning_rate, name)
+        step = AdaptiveStep(rate, inner_steps, max_step, metric, inner=inner)
         return Algorithm(estimator(batch_size), step, name)
 
     preset.__name__ = preset.__qualname__ = name
@@ -144,13 +147,15 @@ def _adaptive(
 
 def AdaFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Template 3 with exact gradients and AdaGrad's metric."""
     metric = metrics.AdaGrad(offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdaFW"), inner_steps, max_step, metric)
+    rate = _rate(learning_rate, "AdaFW")
+    step = AdaptiveStep(rate, inner_steps, max_step, metric, inner=inner)
     return Algorithm(gradients.Full(), step, "AdaFW")
 
 
@@ -183,15 +188,17 @@ AdaCSFW = _adaptive(
 
 def AdamSFW(
     learning_rate: ScheduleLike = _REQUIRED,
-    inner_steps: int = 5,
+    inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
     batch_size: ScheduleLike | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
+    inner: str = "frank_wolfe",
 ) -> Algorithm:
     """Algorithm 7: minibatches, b = m // 100, AMSGrad's metric and its momentum."""
     metric = metrics.AMSGrad(betas, offset)
-    step = AdaptiveStep(_rate(learning_rate, "AdamSFW"), inner_steps, max_step, metric)
+    rate = _rate(learning_rate, "AdamSFW")
+    step = AdaptiveStep(rate, inner_steps, max_step, metric, inner=inner)
     return Algorithm(gradients.Minibatch(batch_size), step, "AdamSFW")
 
 

@@ -43,7 +43,7 @@ class Product(Constraint):
     def scale(self) -> float:
         return max(constraint.scale for constraint, _ in self.blocks)
 
-    def _parts(self, *points: AnyArray) -> Iterator[tuple[Constraint, list[AnyArray]]]:
+    def parts(self, *points: AnyArray) -> Iterator[tuple[Constraint, list[AnyArray]]]:
         """Each set with its stretch of the points, shaped as the set wants it."""
         begin = 0
         for constraint, size in self.blocks:
@@ -57,10 +57,10 @@ class Product(Constraint):
     def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "Product")
-        return self._joined([constraint.lmo(part) for constraint, (part,) in self._parts(g)])
+        return self._joined([constraint.lmo(part) for constraint, (part,) in self.parts(g)])
 
     def gap(self, x: AnyArray, g: AnyArray) -> float:
-        return math.fsum(constraint.gap(*parts) for constraint, parts in self._parts(x, g))
+        return math.fsum(constraint.gap(*parts) for constraint, parts in self.parts(x, g))
 
     def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         check_shape(arrays.zeros(shape, dtype), self.shape, "Product")
@@ -73,19 +73,19 @@ class Product(Constraint):
 
     def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "Product")
-        worst = [constraint.violation(part) for constraint, (part,) in self._parts(x)]
+        worst = [constraint.violation(part) for constraint, (part,) in self.parts(x)]
         return math.nan if any(math.isnan(amount) for amount in worst) else max(worst)
 
     def contains(self, x: AnyArray, tol: float | None = None) -> bool:
-        return all(constraint.contains(part, tol) for constraint, (part,) in self._parts(x))
+        return all(constraint.contains(part, tol) for constraint, (part,) in self.parts(x))
 
     def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "Product")
         h = metric_like(h, x)
         if h is None:
-            return self._joined([c.project(part) for c, (part,) in self._parts(x)])
-        return self._joined([c.project(*parts) for c, parts in self._parts(x, h)])
+            return self._joined([c.project(part) for c, (part,) in self.parts(x)])
+        return self._joined([c.project(*parts) for c, parts in self.parts(x, h)])
 
     def describe(self) -> Plain:
         blocks = [[constraint.describe(), list(size)] for constraint, size in self.blocks]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from adafw.algorithms import Algorithm
+from adafw.fused.problem import calls
 from adafw.gradients import CSFW, SVRF, draw
 from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
@@ -45,7 +46,7 @@ def drive(
             done = iterate(batches)
             for t in range(s.t, s.t + done):
                 s.gradient_evaluations += algorithm.gradient.evaluations(t, f.n_terms)
-            s.lmo_calls += done * algorithm.step.most_lmo_calls
+            s.lmo_calls += done * calls(algorithm)
             s.t += done
             if done < batches.ends.size - 1:
                 source.rewind(int(batches.ends[done + 1]))  # the batch that broke g has been drawn

@@ -17,7 +17,6 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
-from adafw.steps import ProjectedStep
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -45,7 +44,7 @@ class LazyL1:
             and problem.is_sparse(f)
             and type(constraint) is L1Ball
             and type(algorithm.gradient) is CSFW
-            and type(algorithm.step) is not ProjectedStep
+            and not problem.is_projected(algorithm)
         )
 
     def pays(self, f: Any, constraint: Constraint, algorithm: Algorithm) -> bool:

@@ -73,6 +73,7 @@ class _L1:
         from adafw.kernels import l1
 
         self.kernels, self.radius = l1, constraint.radius
+        self.constraint = constraint
         self.support = np.flatnonzero(s.x != 0)
         self.limits = _limits(s.x.dtype, squares="sum_squares" in s.step)
         self.peaks = np.empty(-(-s.x.size // l1.BLOCK), self.limits[0].dtype)
@@ -80,7 +81,7 @@ class _L1:
 
     def cost(self, algorithm: Algorithm) -> float:
         """Entries that an iteration touches beside its rows."""
-        inner_steps = algorithm.step.most_lmo_calls
+        inner_steps = problem.calls(algorithm)
         return self.n + inner_steps * float(self.support.size + inner_steps)
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
@@ -100,7 +101,7 @@ class _L1:
         if projected:
             done, size, projections, level = self.kernels.run_projected(*work)
             s.workspace["level"] = level
-            s.projections += projections
+            problem.count_minimisers(self.constraint, algorithm, s, projections)
         else:
             done, size = self.kernels.run(*work)
         # A copy: a view would keep the whole index, which may be of length n.
@@ -125,10 +126,11 @@ class _LInf:
         from adafw.kernels import linf
 
         self.kernel, self.radius, self.n = linf.run, constraint.radius, s.x.size
+        self.constraint = constraint
 
     def cost(self, algorithm: Algorithm) -> float:
         """Entries that an iteration touches beside its rows."""
-        return float(self.n * (1 + algorithm.step.most_lmo_calls))
+        return float(self.n * (1 + problem.calls(algorithm)))
 
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
         into = _estimate(f, algorithm, s)
@@ -139,7 +141,7 @@ class _LInf:
             ),
             Point(s.x, self.radius),
         )  # fmt: skip
-        s.projections += projections
+        problem.count_minimisers(self.constraint, algorithm, s, projections)
         return int(done)
 
 

@@ -1,5 +1,6 @@
 """What the fast paths ask of a problem, and its parts as the kernels take them."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from adafw.metrics import AdaGrad
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.rows import CSRRows, DenseRows
 from adafw.schedules import Schedule
+from adafw.solver import State
 from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
 from adafw.typing import Array
 
@@ -57,12 +59,35 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     # Rules that look at f cannot be followed inside a kernel.
     if type(step) is FrankWolfeStep:
         return type(step.step_size) is Schedule
-    if type(step) is ProjectedStep and type(algorithm.gradient) is not gradients.CSFW:
+    if is_projected(algorithm) and type(algorithm.gradient) is not gradients.CSFW:
         return False
     # The number of inner steps would depend on the data, and the kernels make room beforehand.
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
+    if type(step) is AdaptiveStep and step.corrective:
+        rate = step.learning_rate.rule
+        if step.inner_steps is not None or not isinstance(rate, float) or math.isinf(rate):
+            return False
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]
+
+
+def is_projected(algorithm: Algorithm) -> bool:
+    """Whether x goes to the minimiser of Q_t itself, which is the projection in the metric."""
+    step = algorithm.step
+    return type(step) is ProjectedStep or (type(step) is AdaptiveStep and step.corrective)
+
+
+def calls(algorithm: Algorithm) -> int:
+    """LMO calls that every iteration makes; those of corrective steps are counted as they occur."""
+    return 0 if is_projected(algorithm) else algorithm.step.most_lmo_calls
+
+
+def count_minimisers(constraint: Any, algorithm: Algorithm, s: State, solved: int) -> None:
+    """Counts so many minimisations of Q_t: as projections, or as what `subproblem` calls."""
+    if type(algorithm.step) is ProjectedStep:
+        s.projections += solved
+    else:
+        s.lmo_calls += solved * (1 if type(constraint) is LInfBall else 2)
 
 
 def is_sparse(f: Any) -> bool:
@@ -92,7 +117,8 @@ def estimate_code(algorithm: Algorithm) -> int:
 def steps(algorithm: Algorithm, t: int, count: int, squares: Array) -> Steps:
     """The step, with the values of its schedules for `count` iterations from t."""
     step: Any = algorithm.step
-    kind, none = _STEPS[type(step)], np.empty(0)
+    kind = codes.PROJECTED if is_projected(algorithm) else _STEPS[type(step)]
+    none = np.empty(0)
     if kind == codes.FRANK_WOLFE:
         return Steps(kind, _values(step.step_size, t, count), none, 1, 0.0, squares)
     etas, offset = _values(step.learning_rate, t, count), step.metric.offset

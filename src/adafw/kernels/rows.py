@@ -89,3 +89,56 @@ def dot(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
 def combine(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
     """out += sum of weights[k] a_i with i = batch[k], over first <= k < last."""
     add_rows(rows, batch, first, last, weights[first:], out)
+
+
+@jit
+def curve(rows: Any, first: int, last: int, weights: Any, d: Any, move: Any, out: Any) -> None:
+    """move[i] = <a_i, d> and out += weights[i] move[i] a_i for first <= i < last; CSR rows.
+
+    A row is in cache when it is added: one pass over the matrix in place of two.
+    """
+    values, columns, starts = rows
+    for i in range(np.uint64(first), np.uint64(last)):
+        a = b = 0.0  # two sums, so that one addition need not wait for the last
+        start, end = starts[i], starts[i + ONE]
+        j = start
+        while j + ONE < end:
+            a += values[j] * d[columns[j]]
+            b += values[j + ONE] * d[columns[j + ONE]]
+            j += TWO
+        if j < end:
+            a += values[j] * d[columns[j]]
+        move[i] = a + b
+        weight = weights[i] * (a + b)
+        if weight == 0:
+            continue
+        for j in range(start, end):
+            out[columns[j]] += weight * values[j]
+
+
+@jit
+def gram(rows: Any, weights: Any, out: Any) -> None:
+    """out += sum_i weights_i a_i a_i^T for all rows of a CSR matrix; O(sum of squared lengths)."""
+    values, columns, starts = rows
+    for i in range(np.uint64(0), np.uint64(weights.size)):
+        if weights[i] == 0:
+            continue
+        for j in range(starts[i], starts[i + ONE]):
+            value = weights[i] * values[j]
+            for k in range(starts[i], j + ONE):
+                out[columns[j], columns[k]] += value * values[k]
+    for j in range(len(out)):
+        for k in range(j):
+            out[k, j] = out[j, k]
+
+
+@jit
+def moments(rows: Any, weights: Any, sums: Any, squares: Any) -> None:
+    """sums += sum_i weights_i a_i and squares += sum_i weights_i a_i^2 for all rows, CSR."""
+    values, columns, starts = rows
+    for i in range(np.uint64(0), np.uint64(weights.size)):
+        weight = weights[i]
+        for j in range(starts[i], starts[i + ONE]):
+            value = np.float64(values[j])
+            sums[columns[j]] += weight * value
+            squares[columns[j]] += weight * value * value

@@ -85,7 +85,7 @@ class WithIntercept(SeparableSum):
             if gamma == 0:
                 return z + b
             u = z + gamma * dz
-            return u + self._shift(u)
+            return u + self.shift(u)
 
         return Line(
             value=lambda gamma: self.model.value_at(at(gamma)),
@@ -98,7 +98,7 @@ class WithIntercept(SeparableSum):
         """That of the model at b(x), less what following b(x) saves: a rank of one."""
         z, b = self.predictions(x)
         ends = [z + self.rows.dot(d) for d in tried]
-        moves = [end + self._shift(end) - (z + b) for end in ends]
+        moves = [end + self.shift(end) - (z + b) for end in ends]
         bends = self.model.bends(z + b, moves) / self.n_terms
         full, total = self.rows.gram(bends), float(bends.sum(dtype=np.float64))
         if not total > 0:
@@ -139,7 +139,7 @@ class WithIntercept(SeparableSum):
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
         z, _ = self.model.predictions(x)
         if self._last[0] is not z:  # z is the same object for as long as x is the same
-            self._last = (z, self._shift(z), None)
+            self._last = (z, self.shift(z), None)
         return z, self._last[1]
 
     def remember(self, x: Array, z: NDArray[Any]) -> None:
@@ -163,7 +163,7 @@ class WithIntercept(SeparableSum):
             near, far = far, 2 * far
         return self._root(zeros, min(near, far), max(near, far), (near + far) / 2)
 
-    def _shift(self, z: NDArray[Any]) -> float:
+    def shift(self, z: NDArray[Any]) -> float:
         """The b that minimises the mean loss of z + b.
 
         Slopes grow with z, so the sum of slopes is <= 0 where all z + b are at most the best

@@ -36,6 +36,11 @@ class Rows(ABC):
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         """sum of weights_i a_i over the batch; None means all rows."""
 
+    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """(A^T W A d, A d): a product with a Hessian, in one pass over the rows where that pays."""
+        move = self.dot(d)
+        return self.combine(weights * move), move
+
     def dot_columns(self, p: Vector) -> Vector:
         """A^T p: what `combine` gives, to rounding; faster if it is asked for often.
 

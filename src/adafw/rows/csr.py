@@ -16,6 +16,9 @@ from adafw.typing import Batch, Plain
 #: Non-zeros from which a full product is worth sharing between the cores.
 _LARGE = 200_000
 
+#: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
+_NARROW = 512
+
 
 class CSRRows(Rows):
     """A canonical CSR matrix (sorted indices, no repeats) of float32 or float64.
@@ -77,6 +80,24 @@ class CSRRows(Rows):
         )
         return np.asarray(sums.sum(axis=0))
 
+    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        from adafw.kernels import rows, threads
+
+        m, n = self.shape
+        weights, d = as_point(weights, m, "weights"), as_point(d, n, "d")
+        dtype = np.result_type(self.dtype, weights.dtype, d.dtype)
+        parts = min(4, self.matrix.nnz // (16 * n))
+        parts = 1 if parts < 2 or self.matrix.nnz < _LARGE else parts
+        move, sums, ranges = (
+            np.empty(m, dtype),
+            np.zeros((parts, n), dtype),
+            threads.bounds(m, parts),
+        )
+        threads.share(
+            lambda k: rows.curve(self.arrays, *ranges[k], weights, d, move, sums[k]), parts
+        )
+        return np.asarray(sums.sum(axis=0)) if parts > 1 else sums[0], move
+
     @cached_property
     def by_columns(self) -> "CSRRows":
         """A^T, a column of A a row of it: made once, as large as A itself."""
@@ -105,15 +126,22 @@ class CSRRows(Rows):
         return spectral_norm(self.matrix, weights)
 
     def gram(self, weights: Vector) -> Vector:
+        if self.shape[1] <= _NARROW:
+            from adafw.kernels import rows
+
+            total = np.zeros((self.shape[1],) * 2, np.result_type(self.dtype, weights.dtype))
+            rows.gram(self.arrays, as_point(weights, self.shape[0], "weights"), total)
+            return total
         scaled = self.matrix.copy()
         scaled.data = scaled.data * np.repeat(weights, np.diff(scaled.indptr))
         return np.asarray((scaled.T @ self.matrix).toarray())
 
     def variances(self, weights: Vector) -> Vector:
-        A, n = self.matrix, self.shape[1]
-        each = np.repeat(mean_weights(weights, self.shape[0]), np.diff(A.indptr))
-        sums = np.bincount(A.indices, each * A.data, n)
-        squares = np.bincount(A.indices, each * A.data.astype(np.float64) ** 2, n)
+        from adafw.kernels import rows
+
+        n, w = self.shape[1], mean_weights(weights, self.shape[0])
+        sums, squares = np.zeros(n), np.zeros(n)
+        rows.moments(self.arrays, read_only(w), sums, squares)
         return np.maximum(squares - sums**2, 0.0)
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:

@@ -62,6 +62,17 @@ class DenseRows(Rows):
         rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
         return out
 
+    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """Piece by piece: a piece is read from memory once, and is in cache for its transpose."""
+        move = np.empty(self.shape[0], np.result_type(self.dtype, d.dtype))
+        total = np.zeros(self.shape[1], move.dtype)
+        step = max(1, 2 * _PIECE // self.shape[1])
+        for k in range(0, self.shape[0], step):
+            part, piece = slice(k, k + step), self.array[k : k + step]
+            move[part] = piece @ d
+            total += (weights[part] * move[part]) @ piece
+        return total, move
+
     def _parts(self, array: NDArray[Any], vector: Vector) -> list[NDArray[Any]]:
         """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""
         if vector.dtype == array.dtype:

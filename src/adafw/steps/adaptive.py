@@ -9,6 +9,7 @@ from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import as_schedule
+from adafw.steps import subproblem
 from adafw.steps.base import Step
 from adafw.typing import Array
 
@@ -21,23 +22,43 @@ class AdaptiveStep(Step):
     `max_step` (gamma_t in [0, 1], the bound on each step), `metric` (H_t and m_t), `inner_gap`
     (phi_t >= 0: the alternative of section 3.1, where the inner loop also ends as soon as the
     Frank-Wolfe gap of Q_t is at most phi_t, and K is the most it may do).
+
+    `inner`: "frank_wolfe" is the paper's loop, K = 5 unless given. "corrective" minimises Q_t over
+    the set to rounding, by linear minimisations and steps on what they returned (`subproblem`), or
+    stops after K of them: x_{t+1} is then the projection of x_t - eta m / h in the metric, as
+    ProjectedStep has it, on sets without a projection too. `max_step` plays no part in it.
     """
 
     learning_rate: Any
-    inner_steps: int = 5
+    inner_steps: int | None = None
     max_step: Any = 1.0
     metric: Metric = AdaGrad()
     inner_gap: Any = None
+    inner: str = "frank_wolfe"
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
             raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
         eta = as_schedule(self.learning_rate, "learning_rate", 0, above=True, infinite=True)
         object.__setattr__(self, "learning_rate", eta)
-        object.__setattr__(self, "inner_steps", checks.integer(self.inner_steps, "inner_steps", 1))
+        if self.inner not in ("frank_wolfe", "corrective"):
+            raise ValueError(f'inner must be "frank_wolfe" or "corrective", got {self.inner!r}.')
+        steps = 5 if self.inner_steps is None and not self.corrective else self.inner_steps
+        if steps is not None:
+            steps = checks.integer(steps, "inner_steps", 1)
+        object.__setattr__(self, "inner_steps", steps)
         object.__setattr__(self, "max_step", as_schedule(self.max_step, "max_step", 0, 1))
+        if self.corrective and self.max_step.rule != 1.0:
+            raise ValueError(
+                'max_step must be left out with inner="corrective": its steps go to the minimiser.'
+            )
         if self.inner_gap is not None:
             object.__setattr__(self, "inner_gap", as_schedule(self.inner_gap, "inner_gap", 0))
+
+    @property
+    def corrective(self) -> bool:
+        """Whether Q_t is minimised by corrective steps."""
+        return self.inner == "corrective"
 
     def init(self, x: Array) -> dict[str, Any]:
         return self.metric.init(x)
@@ -48,6 +69,11 @@ class AdaptiveStep(Step):
     ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
         m, h, state = self.metric.update(g, t, state)  # line 3
         eta, bound, y = self.learning_rate(t), self.max_step(t), x  # line 4
+        if self.inner_steps is None or self.corrective:
+            if not m.any():  # nothing to move for
+                return x, state
+            enough = None if self.inner_gap is None else self.inner_gap(t)
+            return subproblem.solve(constraint, x, m, h, eta, self.inner_steps, enough), state
         for _ in range(self.inner_steps):  # line 5
             grad_q = m + h * (y - x) / eta  # line 6
             d = constraint.lmo(grad_q) - y  # line 7
@@ -59,7 +85,7 @@ class AdaptiveStep(Step):
 
     @property
     def most_lmo_calls(self) -> int:
-        return self.inner_steps
+        return subproblem.MOST if self.inner_steps is None else self.inner_steps
 
 
 def short_step(grad_q: Array, d: Array, h: Array, eta: float, bound: float) -> float:

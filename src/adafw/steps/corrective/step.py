@@ -9,10 +9,20 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.box import BoxCorrector
+from adafw.steps.corrective.groups import GroupCorrector
+from adafw.steps.corrective.l2_ball import L2Corrector
+from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.typing import Array
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector, ...] = (AtomCorrector(),)
+CORRECTORS: tuple[Corrector, ...] = (
+    AtomCorrector(),
+    BoxCorrector(),
+    L2Corrector(),
+    GroupCorrector(),
+    NuclearCorrector(),
+)
 
 
 @dataclass(frozen=True)
@@ -21,8 +31,9 @@ class CorrectiveStep(Step):
 
     Fully corrective Frank-Wolfe (Holloway 1974, Jaggi 2013): the exact gradient names new atoms,
     as a linear minimisation does, and f is minimised over the hull of all atoms kept. Needs exact
-    gradients, an objective with second derivatives (`LinearModel`, `WithIntercept`) and one of the
-    sets L1Ball, Simplex, UnitSimplex. One gradient an iteration; iterations are few (5 to 20).
+    gradients, an objective with second derivatives and one of the sets L1Ball, Simplex, UnitSimplex
+    (`atoms`), LInfBall, Box (`box`), L2Ball (`l2_ball`), GroupBall, KSparse (`groups`), NuclearBall
+    (`nuclear`), each by what fits it. One gradient an iteration; iterations are few (5 to 20).
     """
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:

@@ -1,0 +1,180 @@
+"""Boxes: Newton steps whose model is minimised over the box itself."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from adafw.constraints.balls import LInfBall
+from adafw.constraints.base import Constraint
+from adafw.constraints.box import Box
+from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
+from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.typing import Array
+
+_SWEEPS = 8  # of coordinate steps before a look at the face
+_FACES = 6  # faces a model is minimised on, at most
+_OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
+
+
+class BoxCorrector:
+    """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
+
+    The model is minimised by sweeps of exact coordinate steps in random order where columns are
+    at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
+    ended where they leave the box, take over (after More and Toraldo 1991). Products with H only.
+    """
+
+    sets: tuple[type, ...] = (LInfBall, Box)
+
+    def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        return f.has_hessian and isinstance(constraint.bare, self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {"word": 1}
+
+    def improve(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        seen = view(f)
+        weights = state.get("weights")
+        if weights is None:
+            weights = state["weights"] = seen.weights(x)
+        lower, upper = bounds(constraint, x)
+        here = at(seen, x)
+        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
+        for _ in range(STEPS):
+            model = _Model(here.x, g, lower, upper, gap, forcing(gap, state))
+            there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
+            if there is here:
+                break
+            here = there
+            g = seen.gradient(here.z)
+            gap = _gap(g, here.x, lower, upper)
+            if not gap > ENOUGH * first:
+                break
+        return np.clip(here.x, lower, upper), state
+
+
+class _Model:
+    """<g, d> + <d, H d> / 2 over lower <= x + d <= upper."""
+
+    def __init__(
+        self, x: Array, g: Array, lower: Array, upper: Array, gap: float, share: float
+    ) -> None:
+        self.x, self.g, self.lower, self.upper = x, g, lower - x, upper - x
+        self.share, self.wanted = share, share * gap
+
+    def minimise(self, state: dict[str, Any], h: Hessian) -> tuple[Array, Vector | None]:
+        """x + d for a d whose gap on the model is as wanted, or the last one tried; and A d."""
+        d, slopes = np.zeros_like(self.x), self.g
+        columns = None if h.columns is None else h.columns()
+        if h.matrix is not None:
+            self._sweep_matrix(h.matrix, d, state)
+            return self._inside(d), None
+        move: Vector | None = None
+        for _ in range(_FACES):
+            if columns is not None:
+                self._sweep_columns(columns, d, state)
+                image, move = h.product(d)
+                slopes = self.g + image
+            if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
+                break
+            d, slopes, step = self._face(h, d, slopes)
+            if step is not None:
+                move = step if move is None else move + step
+            elif columns is None:
+                break
+        return self._inside(d), move
+
+    def _inside(self, d: Vector) -> Array:
+        return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
+
+    def _sweep_matrix(self, matrix: Any, d: Vector, state: dict[str, Any]) -> None:
+        from adafw.kernels import coordinates
+
+        slopes, order = self.g.copy(), np.arange(d.size)
+        word = np.uint64(state["word"])
+        for _ in range(1000):
+            word = coordinates.shuffle(order, d.size, np.uint64(word))
+            gap = coordinates.matrix_sweep(matrix, self.lower, self.upper, d, slopes, order)
+            if gap <= 0.1 * self.wanted:
+                break
+        state["word"] = int(word)
+
+    def _sweep_columns(self, h: Columns, d: Vector, state: dict[str, Any]) -> None:
+        """A few sweeps; those after the first leave out what a bound holds."""
+        from adafw.kernels import coordinates
+
+        diagonal = coordinates.curvatures(h.arrays, h.bends, h.mixed, h.total)
+        image = h.bends * _dots(h, d)
+        order, count = np.arange(d.size, dtype=np.uint64), d.size
+        word = np.uint64(state["word"])
+        for _ in range(_SWEEPS):
+            word = coordinates.shuffle(order, count, np.uint64(word))
+            gap, count = coordinates.columns_sweep(
+                h.arrays, h.bends, h.mixed, h.total, self.g, diagonal, self.lower, self.upper, d,
+                image, order, count,
+            )  # fmt: skip
+            if gap <= 0.5 * self.wanted:
+                break
+        state["word"] = int(word)
+
+    def _face(self, h: Hessian, d: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector | None]:
+        """Conjugate gradients on the coordinates that are free, then a step inside the box."""
+        width = self.upper - self.lower
+        near = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
+        share = np.abs(near) / np.where(width > 0, width, 1.0)
+        margin = min(1e-2, float(share.max())) * width
+        held = (d - self.lower <= margin) & (slopes > 0) | (self.upper - d <= margin) & (slopes < 0)
+        inverse = np.where(held | (width == 0), 0, 1 / h.scale)
+
+        def leaves(s: Vector) -> bool:
+            out = d + s
+            out = out - np.clip(out, self.lower, self.upper)
+            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
+
+        found = solve(h.product, -slopes, lambda r: inverse * r, self.share, 60, leave=leaves)
+        step = found.d + np.where(held, near, 0)
+        if found.steps and not near[held].any():
+            inside = np.clip(d + step, self.lower, self.upper)
+            if (inside == d + step).all():
+                return inside, -found.residual, found.move
+        gamma, promise = 1.0, float(np.vdot(slopes, step))
+        for _ in range(30):
+            s = np.clip(d + gamma * step, self.lower, self.upper) - d
+            image, move = h.product(s)
+            change = float(np.vdot(slopes, s) + np.vdot(s, image) / 2)
+            if change < 1e-4 * gamma * promise:
+                return d + s, slopes + image, move
+            gamma /= 2
+        return d, slopes, None
+
+
+def bounds(constraint: Constraint, x: Array) -> tuple[Array, Array]:
+    """(lower, upper), shaped as x."""
+    base = constraint.bare
+    if isinstance(base, LInfBall):
+        return np.full_like(x, -base.radius), np.full_like(x, base.radius)
+    assert isinstance(base, Box)
+    shape = x.shape
+    return np.broadcast_to(base.lower.like(x), shape), np.broadcast_to(base.upper.like(x), shape)
+
+
+def _gap(g: Array, x: Array, lower: Array, upper: Array) -> float:
+    return float(np.vdot(g, x - np.where(g > 0, lower, upper)))
+
+
+def _dots(h: Columns, d: Vector) -> Vector:
+    """A d by the columns; those of d = 0 cost nothing."""
+    from adafw.kernels import rows
+
+    out = np.zeros(h.bends.size, h.bends.dtype)
+    rows.combine(h.arrays, np.empty(0, np.uint64), 0, d.size, d, out)
+    return out

@@ -1,0 +1,174 @@
+"""An objective as second-order steps see it: values, gradients and products with its Hessian."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.rows import CentredRows, CSRRows
+from adafw.typing import Array
+
+Vector = NDArray[np.floating[Any]]
+#: d -> (H d, the change of the predictions along d, empty where it is not known).
+Product = Callable[[Vector], tuple[Vector, Vector]]
+
+_SMALL = 200  # columns up to which forming H is cheaper than the products it saves
+
+
+@dataclass(frozen=True)
+class Columns:
+    """H = A^T diag(bends) A - mixed mixed^T / total by the columns of A (CSR arrays of A^T).
+
+    The second term is that of an intercept minimised out; without one, total is 0.
+    """
+
+    arrays: tuple[Any, Any, Any]
+    bends: Vector
+    mixed: Vector
+    total: float
+
+
+@dataclass(frozen=True)
+class Hessian:
+    """H as a product, and as more where that is cheap: a small matrix, or its columns.
+
+    `scale` estimates its diagonal, positive in every entry.
+    """
+
+    product: Product
+    scale: Vector
+    matrix: NDArray[Any] | None = None
+    columns: Callable[[], Columns] | None = None
+
+
+class View(ABC):
+    """f as a function of predictions z, which are linear in x: along a line they cost no product.
+
+    `weights`, where known: the squared lengths of the columns of the linear map, which are what
+    makes steps independent of the features' units. They are computed once, and are state.
+    """
+
+    @abstractmethod
+    def weights(self, x: Array) -> Vector:
+        """What an entry of x weighs in the predictions, positive; 1 where unknown."""
+
+    @abstractmethod
+    def predict(self, x: Array) -> Vector:
+        """z at x, a linear function."""
+
+    def predictions(self, x: Array) -> Vector:
+        """z at the iterate x, which the objective may remember."""
+        return self.predict(x)
+
+    @abstractmethod
+    def value(self, z: Vector) -> float:
+        """f where the predictions are z."""
+
+    @abstractmethod
+    def gradient(self, z: Vector) -> Array:
+        """The gradient in x where the predictions are z."""
+
+    @abstractmethod
+    def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
+        """H at z.
+
+        Each of `moves`, a step in z that went too far, raises H to the curvature met on its way.
+        """
+
+
+class Predictions(View):
+    """A linear model, z = A x; an intercept follows z and is minimised out."""
+
+    def __init__(self, f: LinearModel | WithIntercept) -> None:
+        self.f = f
+        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.rows = f.rows
+
+    def weights(self, x: Array) -> Vector:
+        m = self.f.n_terms
+        w = self.model.term_weights if self.model.term_weights.size else np.ones(m, self.f.dtype)
+        spread = self.rows.variances(w)
+        if not isinstance(self.f, WithIntercept):
+            spread = spread + np.asarray(self.rows.combine(w / w.sum()), np.float64).ravel() ** 2
+        return np.where(spread > 0, spread, 1.0).astype(x.dtype)
+
+    def predict(self, x: Array) -> Vector:
+        return self.rows.dot(x)
+
+    def predictions(self, x: Array) -> Vector:
+        return self.f.predictions(x)[0]
+
+    def value(self, z: Vector) -> float:
+        return self.model.value_at(self._shifted(z))
+
+    def gradient(self, z: Vector) -> Array:
+        return self.rows.combine(self.model.slopes_at(self._shifted(z)) / self.f.n_terms)
+
+    def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
+        shifted = self._shifted(z)
+        ends = [self._shifted(z + move) - shifted for move in moves]
+        bends = self.model.bends(shifted, ends) / self.f.n_terms
+        total = float(bends.sum(dtype=np.float64))
+        follows = isinstance(self.f, WithIntercept) and total > 0
+        mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
+
+        def product(d: Vector) -> tuple[Vector, Vector]:
+            image, move = self.rows.curve(bends, d)
+            if follows:  # the intercept takes up the mean of what the predictions do
+                image = image - mixed * (float(bends @ move) / total)
+            return image, move
+
+        scale = weights * (total or 1.0)
+        if self.rows.shape[1] <= _SMALL and len(self.rows.shape) == 2:
+            matrix = self.rows.gram(bends)
+            if follows:
+                matrix = matrix - np.outer(mixed, mixed / total)
+            return Hessian(lambda d: (matrix @ d, np.empty(0)), scale, matrix)
+        rows = self.rows
+        if isinstance(rows, CentredRows) and follows:
+            rows = rows.rows  # what an intercept follows does not feel the centre
+        if not isinstance(rows, CSRRows):
+            return Hessian(product, scale)
+
+        def columns() -> Columns:
+            own = rows.combine(bends) if follows and rows is not self.rows else mixed
+            return Columns(rows.by_columns.arrays, bends, own, total if follows else 0.0)
+
+        return Hessian(product, scale, None, columns)
+
+    def _shifted(self, z: Vector) -> Vector:
+        return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
+
+
+class Points(View):
+    """Any objective with second derivatives; z is x itself."""
+
+    def __init__(self, f: FiniteSum) -> None:
+        self.f = f
+
+    def weights(self, x: Array) -> Vector:
+        return np.ones_like(x)
+
+    def predict(self, x: Array) -> Vector:
+        return x
+
+    def value(self, z: Vector) -> float:
+        return self.f.value(z)
+
+    def gradient(self, z: Vector) -> Array:
+        return self.f.gradient(z)
+
+    def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
+        product = self.f.hessian_product(z)
+        size = float(np.abs(product(np.ones_like(z))).mean())
+        return Hessian(lambda d: (product(d), d), weights * (size or 1.0))
+
+
+def view(f: FiniteSum) -> View:
+    """How second-order steps see f."""
+    return Predictions(f) if isinstance(f, LinearModel | WithIntercept) else Points(f)

@@ -1,0 +1,85 @@
+"""What the second-order correctors share: models are minimised over the set until f descends."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adafw.constraints.base import Constraint
+from adafw.objectives.line import Line
+from adafw.steps.corrective.curvature import Hessian, Vector, View
+from adafw.steps.spectral import backtrack
+from adafw.typing import Array
+
+_SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
+#: Newton steps of one iteration; fewer if the gap falls by this factor before.
+STEPS, ENOUGH = 4, 0.03
+_MODELS = 4  # models of one step, each with the curvature that the ones before met
+
+
+@dataclass(frozen=True)
+class Position:
+    """A point, its predictions and its value."""
+
+    x: Array
+    z: Vector
+    value: float
+
+
+def at(seen: View, x: Array) -> Position:
+    """The position at x."""
+    z = seen.predictions(x)
+    return Position(x, z, seen.value(z))
+
+
+def descend(
+    seen: View, constraint: Constraint, here: Position, g: Array, weights: Vector,
+    minimise: Callable[[Hessian], tuple[Array, Vector | None]],
+) -> Position:  # fmt: skip
+    """A step towards the minimiser over the set of the model at `here`; `here` if none descends.
+
+    `minimise` returns a point of the set, and what it changes in the predictions, if it knows.
+
+    gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H did not know of the
+    curvature on the way (a loss is flat far out): H takes it in, and the model is minimised anew.
+    Where the model's minimiser is no way down, the vertex that the LMO returns is.
+    """
+    tried: list[Vector] = []
+    while True:
+        y, move = minimise(seen.hessian(here.z, weights, tried))
+        d = y - here.x
+        slope = float(np.vdot(g, d))
+        if not slope < 0:
+            y, move = constraint.lmo(g), None
+            d = y - here.x
+            slope = float(np.vdot(g, d))
+        if not slope < 0:
+            return here
+        move = seen.predict(d) if move is None else move
+        values: dict[float, float] = {}
+
+        def value(gamma: float, move: Vector = move, values: dict[float, float] = values) -> float:
+            values[gamma] = seen.value(here.z + gamma * move)
+            return values[gamma]
+
+        gamma = backtrack(
+            Line(value, lambda _: np.nan), here.value, here.value, slope, here.x.dtype
+        )
+        if gamma >= _SHORT or len(tried) == _MODELS - 1:
+            break
+        tried.append(move)
+    if gamma == 0:
+        return here
+    x = y if gamma == 1 else here.x + gamma * d
+    return Position(x, here.z + gamma * move, values[gamma])
+
+
+def forcing(gap: float, state: dict[str, Any]) -> float:
+    """The share of the gap of f that is good enough for a model: less, the faster gaps fall.
+
+    After Eisenstat and Walker (1996); the last gap is state.
+    """
+    last = state.get("gap", 0.0)
+    state["gap"] = gap
+    return min(0.3, max(0.03, gap / last)) if last > 0 else 0.3

@@ -1,0 +1,121 @@
+"""Matrices as products of factors, and linear models of them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.rows import EntryRows
+
+Matrix = NDArray[Any]
+
+_SMALL = 200  # the smaller side up to which all singular values are computed
+
+
+class Factored:
+    """A linear model of X = L R^T: predictions from the factors, slopes as a matrix.
+
+    Where the samples are single entries the matrix is sparse, and nothing of the size of X exists.
+    """
+
+    def __init__(self, f: LinearModel | WithIntercept, shape: tuple[int, int]) -> None:
+        self.f = f
+        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.shape = shape
+        self.entries = None
+        if isinstance(f.rows, EntryRows):
+            self.entries = np.unravel_index(f.rows.places, shape)
+
+    def predict(self, left: Matrix, right: Matrix) -> Matrix:
+        """<a_i, L R^T> for all i; O(entries * rank) where samples are entries."""
+        if self.entries is None:
+            x = left @ right.T
+            return self.f.rows.dot(x.reshape(self.f.rows.shape[1:]).astype(self.f.dtype))
+        from adafw.kernels import entries
+
+        rows, cols = self.entries
+        out = np.empty(len(rows))
+        entries.dots(rows, cols, np.ascontiguousarray(left), np.ascontiguousarray(right), out)
+        return out
+
+    def matrix(self, weights: Matrix) -> Any:
+        """sum_i weights_i a_i, sparse where samples are entries."""
+        if self.entries is None:
+            return self.f.rows.combine(weights).reshape(self.shape).astype(np.float64, copy=False)
+        from scipy.sparse import csr_array
+
+        return csr_array((weights, self.entries), shape=self.shape)
+
+    def value(self, z: Matrix) -> float:
+        return self.model.value_at(self._shifted(z))
+
+    def slopes(self, z: Matrix) -> Matrix:
+        return self.model.slopes_at(self._shifted(z)) / self.f.n_terms
+
+    def bends(self, z: Matrix) -> Matrix:
+        """phi'' / m, never quite 0: a loss may be flat far out."""
+        bends = self.model.seconds_at(self._shifted(z)) / self.f.n_terms
+        return np.maximum(bends, 1e-6 * float(bends.max()))
+
+    def bent(self, bends: Matrix, dz: Matrix) -> Matrix:
+        """How slopes change along dz; an intercept takes up its mean."""
+        if isinstance(self.f, WithIntercept) and bends.sum() > 0:
+            dz = dz - float(bends @ dz) / float(bends.sum())
+        return bends * dz
+
+    def diagonals(self, bends: Matrix, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        """Those of the Hessian in L and in R, or numbers of their size."""
+        if self.entries is not None:
+            weights = self.matrix(bends)
+            return weights @ right**2, weights.T @ left**2
+        size = float(bends.sum()) * float(np.mean(self.model.rows.norms(2) ** 2)) / left.shape[0]
+        ones = np.ones_like
+        return (
+            size / self.shape[1] * ones(left) * (right**2).sum(axis=0),
+            size / self.shape[1] * ones(right) * (left**2).sum(axis=0),
+        )
+
+    def _shifted(self, z: Matrix) -> Matrix:
+        return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
+
+
+def leading(slopes: Any, count: int) -> tuple[Matrix, Matrix, Matrix]:
+    """(U, s, V) with the largest singular values, falling; columns of U and V are the vectors."""
+    if min(slopes.shape) <= _SMALL:
+        dense = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        u, s, vt = np.linalg.svd(dense, full_matrices=False)
+        return u[:, :count], s[:count], vt[:count].T
+    from scipy.sparse.linalg import svds
+
+    start = np.random.default_rng(0).standard_normal(min(slopes.shape))
+    if not (slopes.data if hasattr(slopes, "data") else slopes).any():
+        return np.zeros((slopes.shape[0], 1)), np.zeros(1), np.zeros((slopes.shape[1], 1))
+    u, s, vt = svds(slopes, k=count, v0=start, tol=1e-10)
+    order = np.argsort(-s)
+    return u[:, order], s[order], vt[order].T
+
+
+def as_factors(x: Matrix, radius: float) -> tuple[Matrix, Matrix]:
+    """L and R with x = L R^T, as short as they can be."""
+    if not x.any():
+        return np.zeros((x.shape[0], 0)), np.zeros((x.shape[1], 0))
+    u, s, vt = np.linalg.svd(x.astype(np.float64), full_matrices=False)
+    return _scaled(u, s, vt.T, radius)
+
+
+def balanced(left: Matrix, right: Matrix, radius: float) -> tuple[Matrix, Matrix]:
+    """The same product from factors as short as they can be, inside the ball, of full rank."""
+    if left.shape[1] == 0:
+        return left, right
+    ql, rl = np.linalg.qr(left)
+    qr, rr = np.linalg.qr(right)
+    u, s, vt = np.linalg.svd(rl @ rr.T)
+    k = min(u.shape[1], vt.shape[0])
+    return _scaled(ql @ u[:, :k], s[:k], qr @ vt[:k].T, radius)
+
+
+def _scaled(u: Matrix, s: Matrix, v: Matrix, radius: float) -> tuple[Matrix, Matrix]:
+    kept = s > 1e-13 * max(float(s[0]), 1e-300)
+    s = s[kept] * min(1.0, radius / float(s[kept].sum()))
+    return u[:, kept] * np.sqrt(s), v[:, kept] * np.sqrt(s)

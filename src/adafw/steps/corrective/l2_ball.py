@@ -1,0 +1,129 @@
+"""The l2 ball: Newton steps whose model is minimised over the ball by conjugate gradients."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adafw.constraints.balls import L2Ball
+from adafw.constraints.base import Constraint
+from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.curvature import Hessian, Vector, view
+from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.typing import Array
+
+_ROUNDS = 4  # systems of one model, at most
+_LIMIT = 100  # steps of conjugate gradients a system
+
+
+class L2Corrector:
+    """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
+
+    Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's
+    method there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
+    multiplier, and back to the sphere (Steihaug 1983; Absil, Baker, Gallivan 2007). Products with
+    H only, and none for steps back to the sphere.
+    """
+
+    sets: tuple[type, ...] = (L2Ball,)
+
+    def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        return f.has_hessian and isinstance(constraint.bare, self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def improve(
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
+        state: dict[str, Any],
+    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        seen, radius = view(f), constraint.scale
+        if "weights" not in state:
+            state["weights"] = seen.weights(x)
+        here = at(seen, x)
+        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
+        for _ in range(STEPS):
+            model = _Model(here.x, g, radius, gap, forcing(gap, state))
+            there = descend(seen, constraint, here, g, state["weights"], model.minimise)
+            if there is here:
+                break
+            here = there
+            g = seen.gradient(here.z)
+            gap = _gap(g, here.x, radius)
+            if not gap > ENOUGH * first:
+                break
+        return here.x, state
+
+
+class _Model:
+    """<g, d> + <d, H d> / 2 over ||x + d|| <= radius."""
+
+    def __init__(self, x: Array, g: Array, radius: float, gap: float, share: float) -> None:
+        self.x, self.g, self.radius = x, g, radius
+        self.share, self.wanted = share, share * gap
+        self.inside = 1 - math.sqrt(float(np.finfo(x.dtype).eps)) / 10
+
+    def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
+        """A point whose gap on the model is as wanted, or the last one; its move of z."""
+        y, slopes = self.x, self.g
+        image, z = h.product(y)
+        start = z
+        for _ in range(_ROUNDS):
+            if _gap(slopes, y, self.radius) <= self.wanted:
+                break
+            d, bent, dz = self._step(h, y, slopes)
+            if not d.any():  # no curvature to go by
+                break
+            gamma = 1.0
+            for _ in range(30):
+                # y' = c (y + gamma d): H and the predictions follow without a product.
+                c = self._shrink(y + gamma * d)
+                step = c * gamma * d + (c - 1) * y
+                bend = c * gamma * bent + (c - 1) * image
+                change = float(np.vdot(slopes, step) + np.vdot(step, bend) / 2)
+                if change < 0:
+                    break
+                gamma /= 2
+            else:
+                break
+            y, image, slopes = y + step, image + bend, slopes + bend
+            z = z + (c * gamma * dz + (c - 1) * z)
+        y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
+        return y, z - start if z.size else None
+
+    def _step(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector]:
+        """(d, H d, A d) towards the minimiser of the model over the ball."""
+        norm, along = float(np.linalg.norm(y)), -float(np.vdot(slopes, y))
+        limit = _LIMIT if h.matrix is None else 10 * y.size
+        if norm < self.inside * self.radius or along <= 0:
+            found = solve(
+                h.product, -slopes, lambda r: r / h.scale, self.share, limit,
+                leave=lambda d: bool(np.linalg.norm(y + d) > self.radius),
+            )  # fmt: skip
+            return found.d, -slopes - found.residual, found.move
+        s, scale = along / norm**2, h.scale + along / norm**2
+        normal = y / scale
+        across = float(np.vdot(y, normal))
+
+        def tangent(r: Vector) -> Vector:
+            flat = r / scale
+            return flat - normal * (float(np.vdot(y, flat)) / across)
+
+        def product(p: Vector) -> tuple[Vector, Vector]:
+            image, move = h.product(p)
+            return image + s * p, move
+
+        found = solve(product, -slopes, tangent, self.share, limit)
+        return found.d, -slopes - found.residual - s * found.d, found.move
+
+    def _shrink(self, y: Array) -> float:
+        """The factor that brings y into the ball."""
+        return min(1.0, self.radius / max(float(np.linalg.norm(y)), 1e-300))
+
+
+def _gap(g: Array, x: Array, radius: float) -> float:
+    return float(np.vdot(g, x)) + radius * float(np.linalg.norm(g))

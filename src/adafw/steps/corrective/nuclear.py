@@ -1,0 +1,168 @@
+"""The nuclear ball: second-order steps on the factors of x, which grow by singular vectors."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.constraints.base import Constraint
+from adafw.constraints.counted import CountedSet
+from adafw.constraints.nuclear_ball import NuclearBall
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.factors import Factored, as_factors, balanced, leading
+from adafw.typing import Array
+
+Matrix = NDArray[Any]
+
+_PAIRS = 4  # singular pairs that join an iteration, at most
+_STEPS = 5  # Newton steps of one iteration
+_LIMIT = 60  # steps of conjugate gradients a Newton step
+
+
+class NuclearCorrector:
+    """NuclearBall: x = L R^T, and (||L||^2 + ||R||^2) / 2 <= radius says that x is in the ball.
+
+    The gradient's leading singular pairs join the factors by a Frank-Wolfe step; then f(L R^T) is
+    minimised over both factors by Newton steps on the l2 ball that they lie in, so that the
+    singular vectors move as well as the values. No local minimum is worse than the global one once
+    the gap, which is of the convex problem, is 0 (Burer and Monteiro 2003; Recht, Fazel, Parrilo
+    2010). O(entries * rank) a product for `MatrixCompletion`. State: the factors.
+    """
+
+    sets: tuple[type, ...] = (NuclearBall,)
+
+    def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
+        return known and isinstance(constraint.bare, self.sets)
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        """Nothing is kept beside the state."""
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def improve(
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, dict[str, Any]]:
+        ball: Any = constraint.bare
+        shape = x.shape if ball.matrix is None else ball.matrix
+        left, right = (
+            (state["left"], state["right"]) if state else as_factors(x.reshape(shape), ball.radius)
+        )
+        seen = Factored(f, shape)
+        if isinstance(constraint, CountedSet):
+            constraint.lmo_calls += 1  # the singular pairs that join
+        left, right = improved(seen, left, right, ball.radius)
+        return (left @ right.T).astype(x.dtype).reshape(x.shape), {"left": left, "right": right}
+
+
+def improved(seen: Factored, left: Matrix, right: Matrix, radius: float) -> tuple[Matrix, Matrix]:
+    """Factors of a point of lower value: one iteration, without the matrix they stand for."""
+    z = seen.predict(left, right)
+    slopes = seen.matrix(seen.slopes(z))
+    left, right, z = _joined(seen, left, right, z, slopes, radius)
+    for _ in range(_STEPS):
+        there = _newton_step(seen, left, right, z, radius)
+        if there is None:
+            break
+        left, right, z, enough = there
+        if enough:
+            break
+    return balanced(left, right, radius)
+
+
+def _joined(
+    seen: Factored, left: Matrix, right: Matrix, z: Matrix, slopes: Any, radius: float
+) -> tuple[Matrix, Matrix, Matrix]:
+    """x moved towards radius * sum_i p_i u_i v_i^T, pairs (u, v) of -slopes steeper than x pays."""
+    u, s, v = leading(slopes, min(_PAIRS, *slopes.shape))
+    price = -float(np.vdot(slopes @ right, left)) / radius
+    gain = np.maximum(s - max(price, 0.0), 0.0)
+    gain[gain < 1e-3 * gain[0]] = 0.0
+    if not gain[0] > 0:
+        return left, right, z
+    kept = gain > 0
+    share = np.sqrt(radius * gain[kept] / gain.sum())
+    new_left, new_right = -u[:, kept] * share, v[:, kept] * share
+    move = seen.predict(new_left, new_right) - z
+    gamma = _line(seen, z, move, seen.value(z), float(seen.slopes(z) @ move))
+    if gamma == 0:
+        return left, right, z
+    a, b = math.sqrt(1 - gamma), math.sqrt(gamma)
+    return (
+        np.hstack([a * left, b * new_left]),
+        np.hstack([a * right, b * new_right]),
+        z + gamma * move,
+    )
+
+
+def _line(seen: Factored, z: Matrix, move: Matrix, value: float, slope: float) -> float:
+    """gamma in [0, 1] by parabolas until f descends."""
+    if not slope < 0:
+        return 0.0
+    gamma = 1.0
+    for _ in range(60):
+        new = seen.value(z + gamma * move)
+        bend = new - value - gamma * slope
+        best = -slope * gamma**2 / (2 * bend) if math.isfinite(bend) and bend > 0 else gamma
+        # The minimiser of the parabola, which is that of f for the squared loss.
+        if new <= value + 0.3 * gamma * slope:
+            return gamma
+        gamma = min(max(best, 0.1 * gamma), 0.9 * gamma)
+    return 0.0
+
+
+def _newton_step(
+    seen: Factored, left: Matrix, right: Matrix, z: Matrix, radius: float
+) -> tuple[Matrix, Matrix, Matrix, bool] | None:
+    """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down."""
+    k, p = left.shape[1], left.shape[0]
+    if k == 0:
+        return None
+    both = np.vstack([left, right])
+    value, slopes = seen.value(z), seen.matrix(seen.slopes(z))
+    g = np.vstack([slopes @ right, slopes.T @ left])
+    bend = seen.bends(z)
+    norm2, along = float(np.vdot(both, both)), -float(np.vdot(g, both))
+    bound = norm2 >= 2 * radius * (1 - 1e-10) and along > 0
+    s = along / norm2 if bound else 0.0
+    normal = both / math.sqrt(norm2) if bound else None
+    flat = g if normal is None else g - normal * float(np.vdot(normal, g))
+    if not np.linalg.norm(flat) > 1e-14 * np.linalg.norm(g):
+        return None
+    scale = np.vstack(seen.diagonals(bend, left, right)) + s
+    scale = np.maximum(scale, 1e-8 * float(scale.max()))
+    across = np.zeros(0) if normal is None else normal / scale
+
+    def product(d: Matrix) -> tuple[Matrix, Matrix]:
+        dl, dr = d[:p], d[p:]
+        dz = seen.predict(dl, right) + seen.predict(left, dr)
+        second = seen.matrix(seen.bent(bend, dz))
+        image = np.vstack([second @ right + slopes @ dr, second.T @ left + slopes.T @ dl])
+        return image + s * d, dz
+
+    def tangent(r: Matrix) -> Matrix:
+        d = r / scale
+        if normal is None:
+            return d
+        return d - across * (float(np.vdot(normal, d)) / float(np.vdot(normal, across)))
+
+    found = solve(product, -g, tangent, 0.1, _LIMIT)
+    d = found.d if found.steps else -tangent(g)
+    promise = float(np.vdot(flat, d))
+    if not promise < 0:
+        d = -tangent(g)
+        promise = float(np.vdot(flat, d))
+    gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
+    for _ in range(40):
+        end = both + gamma * d
+        end *= min(1.0, math.sqrt(2 * radius) / float(np.linalg.norm(end)))
+        new_z = seen.predict(end[:p], end[p:])
+        new = seen.value(new_z)
+        if new <= value + 1e-4 * gamma * promise + noise:
+            return end[:p], end[p:], new_z, value - new <= noise
+        gamma /= 2
+    return None

@@ -1,0 +1,142 @@
+"""Second-order steps on boxes and the l2 ball: certified optima, whatever the data are."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize as scipy_minimize
+
+import adafw
+from adafw import losses
+from adafw.gradients import Full
+from adafw.objectives import WithIntercept
+from adafw.rows import as_rows
+from adafw.steps.corrective import CorrectiveStep, curvature
+
+from .problems import models
+
+CORRECTIVE = adafw.Algorithm(Full(), CorrectiveStep())
+SETS = {
+    "linf": adafw.LInfBall,
+    "box": lambda r: adafw.Box(-r / 2, r),
+    "l2": adafw.L2Ball,
+    "group": lambda r: adafw.GroupBall(r, np.arange(12) // 3),
+    "k-sparse": lambda r: adafw.KSparse(r, 3),
+}
+WIDE = ["linf", "box", "l2", "k-sparse"]  # of any number of coordinates
+
+
+def solved(f, constraint, enough=0.0, **limits):
+    """A run that ends where the gap is so small a share of the value."""
+    limits = {"max_iterations": 25, **limits}
+    stop = [lambda state, record: bool(record.gap <= enough * abs(record.value))]
+    return adafw.minimize(f, constraint, CORRECTIVE, callbacks=stop, **limits)
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("products_only", [False, True])
+@pytest.mark.parametrize(
+    ("name", "f"), list(models()), ids=lambda part: part if isinstance(part, str) else ""
+)
+def test_hostile_problems_end_feasible_and_certified(kind, products_only, name, f, monkeypatch):
+    if products_only:
+        monkeypatch.setattr(curvature, "_SMALL", 0)
+    # Slopes of 1e4 that cancel leave fewer digits.
+    digits = 1e-5 if "unscaled" in name else 1e-7
+    if kind == "k-sparse" and "huber" in name:
+        digits = 1e-4  # almost no residual has curvature: faces change one coordinate a time
+    for radius in (1e-2, 1.0) if "unscaled" in name else (1e-6, 1.0, 1e3):
+        if products_only and radius != 1.0:
+            continue
+        r = solved(f, SETS[kind](radius), enough=digits / 2)
+        first = r.trace[0].value
+        assert r.trace["violation"].max() <= 1e-12
+        assert r.best.gap <= digits * max(abs(r.value), 1e-6 * abs(first)), (radius, r.best.gap)
+        assert r.value <= first
+
+
+@pytest.mark.parametrize("rows", ["dense", "csr", "centred"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_minimum_of_a_box_is_that_of_another_solver(rows, intercept):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((80, 230)) * (rng.random((80, 230)) < 0.2)
+    y = np.where(rng.random(80) < 0.4, 1.0, -1.0)
+    data = A if rows == "dense" else sparse.csr_matrix(A)
+    data = as_rows(data).centred()[0] if rows == "centred" else data
+    f = adafw.LinearModel(data, y, losses.Logistic())
+    f = WithIntercept(f) if intercept else f
+    r = solved(f, adafw.LInfBall(0.1))
+    other = scipy_minimize(
+        f.value_and_gradient, np.zeros(230), jac=True, method="L-BFGS-B",
+        bounds=[(-0.1, 0.1)] * 230,
+        options={"ftol": 1e-15, "gtol": 1e-9},
+    )  # fmt: skip
+    assert r.value <= other.fun + 1e-12
+    assert r.best.gap <= 1e-10
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_l2_ball_is_the_penalised_problem_at_its_multiplier(intercept):
+    """grad f(x) = -s x on the sphere: x minimises f + s ||x||^2 / 2 too."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((300, 220))
+    f = adafw.LinearModel(A, np.where(rng.random(300) < 0.4, 1.0, -1.0), losses.Logistic())
+    f = WithIntercept(f) if intercept else f
+    x = solved(f, adafw.L2Ball(0.5)).x
+    g = f.gradient(x)
+    s = np.linalg.norm(g) / 0.5
+    assert np.linalg.norm(x) == pytest.approx(0.5, rel=1e-12)
+    np.testing.assert_allclose(g, -s * x, atol=1e-7 * np.linalg.norm(g))
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_an_optimum_inside_is_that_of_the_whole_space(kind):
+    rng = np.random.default_rng(5)
+    A, b = rng.standard_normal((60, 210)), rng.standard_normal(60)
+    f = adafw.LinearModel(A, b, losses.Squared())
+    assert solved(f, SETS[kind](100.0)).value <= 1e-18
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_float32_data_end_at_float32_accuracy(kind):
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((200, 220)).astype(np.float32)
+    y = np.where(rng.random(200) < 0.4, 1, -1).astype(np.float32)
+    r = solved(adafw.LinearModel(A, y, losses.Logistic()), SETS[kind](0.05))
+    assert r.x.dtype == np.float32
+    assert r.best.gap <= 1e-5 * r.value
+    assert r.trace["violation"].max() <= 1e-6
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_resumed_runs_have_the_same_bits(kind):
+    rng = np.random.default_rng(7)
+    A = sparse.random(150, 260, 0.1, random_state=7, format="csr")
+    f = adafw.LinearModel(A, np.where(rng.random(150) < 0.4, 1.0, -1.0), losses.Logistic())
+    constraint = SETS[kind](1.0)
+    half = solved(f, constraint, max_iterations=2)
+    whole, again = (
+        solved(f, constraint, max_iterations=4),
+        adafw.minimize(f, constraint, CORRECTIVE, state=half.state, max_iterations=4),
+    )
+    np.testing.assert_array_equal(whole.x, again.x)
+
+
+def test_no_curvature_where_it_starts():
+    """Every residual is on the straight part of Huber's loss: the Hessian is 0."""
+    A = np.random.default_rng(8).standard_normal((40, 5))
+    f = adafw.LinearModel(A, np.full(40, 1e3), losses.Huber(1.0))
+    for kind in WIDE:
+        r = solved(f, SETS[kind](10.0))
+        assert r.gap <= 1e-9 * r.value
+
+
+@pytest.mark.parametrize("radius", [1.0, 20.0])
+def test_working_sets_of_groups_and_of_coordinates_are_certified(radius):
+    """Far fewer coordinates than the data have are ever looked at by a Newton step."""
+    rng = np.random.default_rng(9)
+    A = sparse.random(300, 2000, 0.02, random_state=9, format="csr")
+    f = adafw.LinearModel(A, np.where(rng.random(300) < 0.4, 1.0, -1.0), losses.Logistic())
+    for constraint in (adafw.GroupBall(radius, np.arange(2000) // 5), adafw.KSparse(radius, 10)):
+        r = solved(f, constraint, enough=1e-8)
+        assert r.best.gap <= 1e-8 * r.value
+        assert r.trace["violation"].max() <= 1e-12

@@ -1,0 +1,118 @@
+"""Template 3 with a corrective inner loop: Q_t solved by linear minimisations alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import adafw
+from adafw import losses
+from adafw.constraints.counted import CountedSet
+from adafw.constraints.group_ball import consecutive
+from adafw.steps import AdaptiveStep, subproblem
+
+N = 12
+GROUPS = consecutive(N, 3)
+SETS = {
+    "l1": adafw.L1Ball(1.5),
+    "simplex": adafw.Simplex(2.0),
+    "unit simplex": adafw.UnitSimplex(1.0),
+    "l2": adafw.L2Ball(1.0),
+    "linf": adafw.LInfBall(0.7),
+    "box": adafw.Box(-np.linspace(0, 1, N), np.linspace(0, 2, N)),
+    "group": adafw.GroupBall(1.2, GROUPS),
+    "k-sparse": adafw.KSparse(0.5, 3),
+    "product": adafw.Product(
+        [(adafw.L1Ball(1.0), 5), (adafw.LInfBall(0.5), 4), (adafw.L2Ball(1.0), 3)]
+    ),
+}
+CALLS = {"linf": 1, "box": 1}
+
+
+def point(constraint, rng):
+    """A point of the set, some of its entries 0."""
+    x = constraint.start((N,))
+    for _ in range(int(rng.integers(0, 4))):
+        x = x + rng.random() * (constraint.lmo(rng.standard_normal(N)) - x)
+    return x
+
+
+@pytest.mark.parametrize("name", SETS)
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(seed=st.integers(0, 10**6), eta=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]))
+def test_the_minimiser_of_q_is_the_projection_in_the_metric(name, seed, eta):
+    rng = np.random.default_rng(seed)
+    constraint = SETS[name]
+    x, m = point(constraint, rng), rng.standard_normal(N) * (rng.random(N) < 0.8)
+    h = 10 ** rng.uniform(-3, 3, N)
+    counted = CountedSet(constraint)
+    y = subproblem.solve(counted, x, m, h, eta, None)
+    np.testing.assert_allclose(
+        y, constraint.project(x - eta * m / h, h), atol=1e-9 * constraint.scale
+    )
+    assert constraint.violation(y) <= 1e-12
+    assert counted.lmo_calls <= CALLS.get(name, 2)
+    assert counted.projections == 0
+
+
+POLYTOPES = {
+    "hull": (adafw.Hull(np.random.default_rng(0).standard_normal((20, N))), (N,)),
+    "birkhoff": (adafw.Birkhoff(), (4, 4)),
+    "lp": (adafw.LpBall(1.0, 3), (N,)),
+    "nuclear": (adafw.NuclearBall(1.0), (4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", POLYTOPES)
+@pytest.mark.parametrize("seed", range(5))
+def test_hulls_of_kept_answers_end_with_no_gap(name, seed):
+    """gap of Q bounds ||y - y*||^2_H / (2 eta)."""
+    constraint, shape = POLYTOPES[name]
+    rng = np.random.default_rng(seed)
+    x, m, h = constraint.start(shape), rng.standard_normal(shape), rng.uniform(0.5, 2, shape)
+    y = subproblem.solve(constraint, x, m, h, 1.0, None)
+    slopes = m + h * (y - x)
+    gap = np.vdot(slopes, y - constraint.lmo(slopes))
+    # Polytopes end exactly; on curved sets answers come closer and closer.
+    assert gap <= (1e-14 if name in ("hull", "birkhoff") else 1e-9)
+    assert constraint.violation(y) <= 1e-9
+
+
+@pytest.mark.parametrize("kind", [adafw.L1Ball(5.0), adafw.LInfBall(0.2), adafw.L2Ball(1.0)])
+def test_it_follows_adagrad_with_the_same_gradients(kind):
+    A, y = adafw.datasets.support_vector(400, 60, seed=0)
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    free = adafw.minimize(f, kind, adafw.AdaCSFW(0.3, inner="corrective"), max_iterations=150)
+    projected = adafw.AdaGrad(0.3, gradient=adafw.gradients.CSFW())
+    other = adafw.minimize(f, kind, projected, max_iterations=150)
+    np.testing.assert_allclose(free.x, other.x, atol=1e-9 * kind.radius)
+    assert free.trace[-1].projections == 0
+    assert free.trace[-1].lmo_calls > 0
+
+
+def test_calls_are_limited_by_inner_steps():
+    rng = np.random.default_rng(1)
+    constraint, shape = POLYTOPES["birkhoff"]
+    counted = CountedSet(constraint)
+    x, m = constraint.start(shape), rng.standard_normal(shape)
+    subproblem.solve(counted, x, m, np.ones(shape), 0.1, 3)
+    assert counted.lmo_calls <= 3
+    linear = subproblem.solve(constraint, x, m, np.ones(shape), np.inf, None)
+    np.testing.assert_array_equal(linear, constraint.lmo(m))
+
+
+def test_settings_are_checked():
+    assert AdaptiveStep(1.0).inner_steps == 5
+    assert AdaptiveStep(1.0, inner="corrective").inner_steps is None
+    with pytest.raises(ValueError, match='inner must be "frank_wolfe" or "corrective", got'):
+        AdaptiveStep(1.0, inner="projected")
+    with pytest.raises(ValueError, match="max_step must be left out"):
+        AdaptiveStep(1.0, max_step=0.5, inner="corrective")
+
+
+def test_no_estimate_moves_nothing():
+    f = adafw.LinearModel(np.eye(3), np.ones(3), losses.Squared())
+    step = AdaptiveStep(1.0, inner="corrective")
+    x = np.array([0.5, 0.1, 0.0])
+    moved, _ = step.update(f, adafw.L1Ball(1.0), x, np.zeros(3), 0, step.init(x))
+    assert moved is x
