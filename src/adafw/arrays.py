@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 #: Entries from which a compiled pass is worth importing numba for.
 LONG = 4096
@@ -19,7 +19,7 @@ def is_tensor(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
-def namespace(x: Array) -> Any:
+def namespace(x: AnyArray) -> Any:
     """The module, numpy or torch, whose functions take x."""
     return sys.modules["torch"] if is_tensor(x) else np
 
@@ -32,12 +32,12 @@ def as_shape(shape: Shape) -> tuple[int, ...]:
     return sizes
 
 
-def size(x: Array) -> int:
+def size(x: AnyArray) -> int:
     """Number of entries."""
     return int(x.numel() if is_tensor(x) else x.size)
 
 
-def zeros(shape: Shape, dtype: Any = np.float64) -> Array:
+def zeros(shape: Shape, dtype: Any = np.float64) -> AnyArray:
     """Zeros of a numpy or torch dtype."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(dtype, torch.dtype):
@@ -45,7 +45,7 @@ def zeros(shape: Shape, dtype: Any = np.float64) -> Array:
     return np.zeros(as_shape(shape), dtype=dtype)
 
 
-def floating(x: Any, name: str) -> Array:
+def floating(x: Any, name: str) -> AnyArray:
     """x as an array of floats: a float dtype is kept, anything else becomes float64."""
     if type(x) is np.ndarray and x.dtype.kind == "f":
         return x  # by far the most frequent case, and asked in every inner step
@@ -62,7 +62,7 @@ def floating(x: Any, name: str) -> Array:
         ) from None
 
 
-def finite(x: Any, name: str) -> Array:
+def finite(x: Any, name: str) -> AnyArray:
     """x as an array of floats without NaN or infinity.
 
     Tensors on an accelerator are not looked at, as that would make the host wait for them.
@@ -79,7 +79,7 @@ class NotFinite(ValueError):
     """NaN or infinity where finite numbers are needed."""
 
 
-def all_finite(x: Array) -> bool:
+def all_finite(x: AnyArray) -> bool:
     """Whether no entry is NaN or infinite.
 
     The sum of squares shows both in one fast pass; the entries are looked at only if it is not
@@ -93,7 +93,7 @@ def all_finite(x: Array) -> bool:
     return bool(xp.all(xp.isfinite(x)))
 
 
-def first_largest(g: Array) -> Any:
+def first_largest(g: AnyArray) -> Any:
     """The lowest flat index of a largest |g_i|; NaN and infinity are refused."""
     plain = not is_tensor(g) and g.dtype in (np.float32, np.float64) and g.flags.c_contiguous
     if not plain or g.size < LONG:
@@ -114,14 +114,14 @@ def float_bits(dtype: Any) -> tuple[Any, Any]:
     return magnitude, np.array(np.inf, dtype).view(unsigned)[()]
 
 
-def dot(a: Array, b: Array) -> Any:
+def dot(a: AnyArray, b: AnyArray) -> Any:
     """<a, b> over all entries."""
     if is_tensor(a):
         return sys.modules["torch"].dot(a.reshape(-1), b.reshape(-1))
     return np.vdot(a, b)
 
 
-def unit(x: Array) -> tuple[Array, Any]:
+def unit(x: AnyArray) -> tuple[AnyArray, Any]:
     """(x / ||x||_2, ||x||_2), with 0 / ||0|| = 0; squares neither overflow nor vanish.
 
     Half-precision entries are summed in float32, in which 65 504 is not the end.
@@ -133,13 +133,13 @@ def unit(x: Array) -> tuple[Array, Any]:
     return cast(direction, x), largest * length
 
 
-def norm(x: Array) -> Any:
+def norm(x: AnyArray) -> Any:
     """Euclidean norm of all entries, safe from overflow and underflow."""
     scaled, largest = _scaled(x)
     return largest * namespace(x).sqrt(dot(scaled, scaled))
 
 
-def _scaled(x: Array) -> tuple[Array, Any]:
+def _scaled(x: AnyArray) -> tuple[AnyArray, Any]:
     """(x / max |x_i|, max |x_i|), 0 / 0 being 0; at least in float32."""
     if is_tensor(x):
         torch = sys.modules["torch"]
@@ -152,29 +152,29 @@ def _scaled(x: Array) -> tuple[Array, Any]:
     return (scaled if x.dtype.itemsize > 2 else scaled.astype(np.float32)), largest
 
 
-def single(x: Array) -> Array:
+def single(x: AnyArray) -> AnyArray:
     """x in float32."""
     return x.float() if is_tensor(x) else x.astype(np.float32)
 
 
-def double(x: Array) -> Array:
+def double(x: AnyArray) -> AnyArray:
     """x in float64 (a projection's root search is done there, whatever dtype comes in)."""
     return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)
 
 
-def beside(value: Any, x: Array) -> Array:
+def beside(value: Any, x: AnyArray) -> AnyArray:
     """`value` as an array of the library and device of x, its dtype kept."""
     if not is_tensor(x):
         return _host(value)
     return value if is_tensor(value) else sys.modules["torch"].as_tensor(value, device=x.device)
 
 
-def cast(x: Array, like: Array) -> Array:
+def cast(x: AnyArray, like: AnyArray) -> AnyArray:
     """x in the dtype of `like`."""
     return x.to(like.dtype) if is_tensor(x) else x.astype(like.dtype, copy=False)
 
 
-def copy(x: Array) -> Array:
+def copy(x: AnyArray) -> AnyArray:
     """A copy of x."""
     return x.clone() if is_tensor(x) else x.copy()
 
@@ -184,28 +184,28 @@ def host(x: Any) -> NDArray[np.float64]:
     return np.asarray(_host(x), dtype=np.float64)
 
 
-def like(values: NDArray[Any], x: Array) -> Array:
+def like(values: NDArray[Any], x: AnyArray) -> AnyArray:
     """A numpy array in the library, dtype and device of x."""
     if is_tensor(x):
         return sys.modules["torch"].as_tensor(values, dtype=x.dtype, device=x.device)
     return values.astype(x.dtype, copy=False)
 
 
-def argsort_descending(x: Array) -> Array:
+def argsort_descending(x: AnyArray) -> AnyArray:
     """Order from large to small; equal entries keep their order."""
     if is_tensor(x):
         return sys.modules["torch"].argsort(x, descending=True, stable=True)
     return np.argsort(-x, kind="stable")
 
 
-def kth_largest(x: Array, k: int) -> Any:
+def kth_largest(x: AnyArray, k: int) -> Any:
     """The k-th largest entry of a vector, k = 1 being the largest."""
     if is_tensor(x):
         return sys.modules["torch"].topk(x, k).values[-1]
     return np.partition(x, len(x) - k)[len(x) - k]
 
 
-def basis(like: Array, index: Any, value: Any) -> Array:
+def basis(like: AnyArray, index: Any, value: Any) -> AnyArray:
     """Zeros shaped as `like`, with `value` at the flat position `index`."""
     flat = namespace(like).zeros_like(like.reshape(-1))
     if is_tensor(index):  # indexing would make the host wait for an accelerator; this does not
@@ -215,31 +215,31 @@ def basis(like: Array, index: Any, value: Any) -> Array:
     return flat.reshape(like.shape)
 
 
-def empty(shape: Shape, like: Array) -> Array:
+def empty(shape: Shape, like: AnyArray) -> AnyArray:
     """Memory for an array in the library, dtype and device of `like`."""
     if is_tensor(like):
         return sys.modules["torch"].empty(as_shape(shape), dtype=like.dtype, device=like.device)
     return np.empty(as_shape(shape), dtype=like.dtype)
 
 
-def group_sums(values: Array, labels: Array, count: int) -> Array:
+def group_sums(values: AnyArray, labels: AnyArray, count: int) -> AnyArray:
     """Sums of the values that bear the labels 0 .. count - 1."""
     if is_tensor(values):
         return values.new_zeros(count).index_add_(0, labels.reshape(-1), values.reshape(-1))
     return np.bincount(labels.ravel(), weights=values.ravel(), minlength=count)
 
 
-def at_least_single(a: Array) -> Array:
+def at_least_single(a: AnyArray) -> AnyArray:
     """a in float32 if its dtype has fewer digits, which no decomposition of torch takes."""
     return a.float() if is_tensor(a) and a.dtype.itemsize < 4 else a
 
 
-def svd(a: Array) -> tuple[Array, Array, Array]:
+def svd(a: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """U, s, V^T with a = U diag(s) V^T, s falling."""
     return namespace(a).linalg.svd(at_least_single(a), full_matrices=False)
 
 
-def singular_values(a: Array) -> Array:
+def singular_values(a: AnyArray) -> AnyArray:
     """The singular values, falling, in float64."""
     if is_tensor(a):
         return sys.modules["torch"].linalg.svdvals(double(a))
@@ -253,9 +253,9 @@ class Constant:
         value = value.value if isinstance(value, Constant) else _host(value)
         self.value: np.ndarray[Any, Any] = np.array(finite(value, name), dtype=np.float64)
         self.value.flags.writeable = False
-        self._copies: dict[Any, Array] = {}
+        self._copies: dict[Any, AnyArray] = {}
 
-    def like(self, x: Array) -> Array:
+    def like(self, x: AnyArray) -> AnyArray:
         """The parameter in the library, dtype and device of x."""
         key = (x.dtype, getattr(x, "device", None))
         if key not in self._copies:
@@ -272,7 +272,7 @@ class Constant:
     def __repr__(self) -> str:
         return np.array2string(self.value, separator=", ", threshold=16, edgeitems=3)
 
-    def index_like(self, x: Array) -> Array:
+    def index_like(self, x: AnyArray) -> AnyArray:
         """The parameter as integers, in the library and on the device of x."""
         key = ("index", getattr(x, "device", None))
         if key not in self._copies:

@@ -5,6 +5,7 @@ import zlib
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.arrays import Constant
 from adafw.schedules import Schedule
@@ -27,6 +28,7 @@ def describe(thing: Any) -> Plain:
         return thing
     if isinstance(thing, np.generic):
         return thing.item()
+    # Its copies for other dtypes and devices are no part of what it is.
     if isinstance(thing, Constant):
         return describe(thing.value)
     if isinstance(thing, np.ndarray):
@@ -39,10 +41,11 @@ def describe(thing: Any) -> Plain:
     if dataclasses.is_dataclass(thing):
         fields = {f.name: describe(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
         return {"name": type(thing).__name__, **fields}
+    # A function or an object of the user's: its name is all there is; values at x tell more later.
     return {"name": str(getattr(thing, "__qualname__", type(thing).__name__))}
 
 
-def digest(array: Any) -> Plain:
+def digest(array: NDArray[Any]) -> dict[str, Plain]:
     """Shape, dtype and a CRC of the entries: all of them up to 16 MB, else 256 blocks of 64 kB.
 
     The blocks lie evenly over the array, the first and the last among them: data larger than

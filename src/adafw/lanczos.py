@@ -4,15 +4,17 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import numpy as np
+
 from adafw import arrays
-from adafw.typing import Array
+from adafw.typing import AnyArray
 
 
 def golub_kahan(
-    forward: Callable[[Array], Array],
-    backward: Callable[[Array], Array],
-    v: Array,
-    bases: tuple[Array, Array] | None = None,
+    forward: Callable[[AnyArray], AnyArray],
+    backward: Callable[[AnyArray], AnyArray],
+    v: AnyArray,
+    bases: tuple[AnyArray, AnyArray] | None = None,
 ) -> Iterator[tuple[float, float]]:
     """Yields (alpha_k, beta_k), k = 0, 1, ...: the diagonal of B, and what stands right of it.
 
@@ -27,10 +29,10 @@ def golub_kahan(
         it. None keeps the last two vectors only, and rounding then makes copies of singular values
         of B, but spoils none.
     """
-    # Without bases, long vectors are what a step costs: none is made that need not be.
     norm = _plain_norm if bases is None else arrays.norm
     rest, beta = v, float(norm(v))
-    u: Array = None
+    u: AnyArray = None
+    # A norm of 0 ends nothing here: the caller sees alpha or beta, and knows what they mean to it.
     for k in count():
         v = rest / (beta or 1.0)
         image = forward(v)
@@ -52,11 +54,16 @@ def golub_kahan(
         yield alpha, beta
 
 
-def _plain_norm(x: Array) -> float:
-    return math.sqrt(arrays.dot(x, x))
+def _plain_norm(x: AnyArray) -> float:
+    """||x||_2 of a numpy vector, for long ones: without bases, passes over them are the cost.
+
+    Not by BLAS, whose threads wait for each other actively: between the products, which run on one,
+    that took as long again as all the rest.
+    """
+    return math.sqrt(np.einsum("i,i->", x, x))
 
 
-def orthogonal(x: Array, basis: Array) -> Array:
+def orthogonal(x: AnyArray, basis: AnyArray) -> AnyArray:
     """x minus its part in the span of the rows of `basis`, twice, which is enough (Kahan)."""
     for _ in range(2):
         x = x - (basis @ x) @ basis

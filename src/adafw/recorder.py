@@ -134,6 +134,7 @@ class Clock:
         """Makes it stand still."""
         cpu, wall = time.process_time(), time.perf_counter()
         self.cpu, self.wall = self.cpu + (cpu - self._cpu), self.wall + (wall - self._wall)
+        # So that a second pause counts nothing twice.
         self._cpu, self._wall = cpu, wall
 
     def __enter__(self) -> "Clock":
@@ -177,11 +178,13 @@ class Recorder:
         """Seconds to the next record; inf if that is a matter of iterations."""
         if not isinstance(self.every, Every):
             return math.inf
+        # From the last record, not from a fixed beat: a resumed run keeps its distance.
         last = as_record(s.records[-1]).wall_seconds if s.records else 0.0
         return self.every.seconds - (s.wall_seconds - last)
 
     def due(self, s: State) -> bool:
         """Whether the state the run is in now is one to record, and has not been yet."""
+        # A resumed run begins at a record that is there already.
         if s.records and s.records[-1][0] == s.t:
             return False
         if s.t == 0:
@@ -206,6 +209,7 @@ class Recorder:
         bound = math.nan
         if self.f.convex:
             before = as_record(s.records[-1]).lower_bound if s.records else -math.inf
+            # fmax passes over NaN: one bad record does not lose the bounds before it.
             bound = float(np.fmax(before, value - gap))
         record = Record(
             iteration=s.t,
@@ -218,6 +222,7 @@ class Recorder:
             value=value,
             gap=gap,
             lower_bound=bound,
+            # What rounding leaves of an entry that has gone is not counted.
             nonzeros=int(np.count_nonzero(np.abs(s.x) > 1e-15 * self.constraint.scale)),
             violation=self.constraint.violation(s.x),
         )
@@ -229,6 +234,7 @@ def next_geometric(t: int) -> int:
     """The smallest ceil(1.2^j) above t."""
     if t < 1:
         return 1
+    # One below, as the logarithm is rounded and two j may have one ceiling.
     j = max(0, math.floor(math.log(t) / math.log(1.2)) - 1)
     while (n := math.ceil(1.2**j)) <= t:
         j += 1

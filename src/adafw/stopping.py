@@ -63,11 +63,13 @@ class Limits:
         if per_iteration:
             left = min(left, (self.max_lmo_calls - s.lmo_calls) // per_iteration)
         if not math.isinf(self.max_epochs):
+            # One by one, as batch sizes may grow with t: the sum that the run makes itself.
             evaluations, n = s.gradient_evaluations, 0
             while evaluations / n_terms < self.max_epochs and n < left:
                 evaluations += algorithm.gradient.evaluations(s.t + n, n_terms)
                 n += 1
             left = n
+        # At least 1: `reached` has just said that no limit is used up.
         return max(1, int(left))
 
     def seconds_left(self, s: State) -> float:

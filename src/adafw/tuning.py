@@ -122,6 +122,7 @@ def search(
     wanted = [-2, 0, 2]
     while True:
         for i in wanted:
+            # One run at least, so that there is a best one.
             if trials and over():
                 break
             trials[i] = run(i, 10.0 ** (i / 2))
@@ -129,6 +130,7 @@ def search(
                 report(trials[i])
         best = min(trials.values(), key=lambda t: (_rank(t, measure), t.exponent))
         missing = [i for i in (best.exponent - 1, best.exponent + 1) if i not in trials]
+        # Both neighbours known and none better: a minimum along the grid.
         wanted = missing[: max_trials - len(trials)]
         if not wanted or over():
             return Tuning(best, tuple(trials.values()), measure, settled=not missing)

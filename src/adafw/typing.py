@@ -1,14 +1,17 @@
 """The few types that appear in signatures everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: A numpy array or a torch tensor of floats. Sets take both; objectives, gradient
-#: estimators, metrics and steps of the core work on numpy arrays.
-Array: TypeAlias = Any
+#: A numpy array of floats: what objectives, gradient estimators, metrics and steps work on.
+Array: TypeAlias = NDArray[Any]
+
+#: A numpy array or a torch tensor of floats: what sets take, and `adafw.arrays` tells apart. Torch
+#: need not be there, so that no name of it can stand here.
+AnyArray: TypeAlias = Any
 
 #: Row numbers, repeats allowed; None means all terms.
 Batch: TypeAlias = NDArray[np.integer[Any]] | None
@@ -20,4 +23,7 @@ ScheduleLike: TypeAlias = float | Callable[[int], float]
 Shape: TypeAlias = int | tuple[int, ...]
 
 #: Numbers, strings, lists and dicts only: what `describe` returns and JSON can hold.
-Plain: TypeAlias = Any
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
+
+#: What json.loads and the like return: plain too, but of a shape that only its reader knows.
+Json: TypeAlias = Any

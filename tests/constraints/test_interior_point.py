@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from adafw.constraints import interior_point
-from adafw.constraints.linear_rows import dense_rows, spd_solver
+from adafw.constraints.linear_system import dense_rows, spd_solver
 
 
 def problem(rng, n, m, k, orders):

@@ -152,6 +152,16 @@ def test_a_counted_set_passes_everything_on():
 
 
 @every_set
+def test_a_set_with_a_radius_says_so(case):
+    """Others take tolerances, and the set ten times as large, from what it says."""
+    assert case.set.radial == hasattr(case.set, "radius"), (
+        f"derive {type(case.set).__name__} from RadialSet of constraints/base.py"
+    )
+    if case.set.radial:
+        assert case.set.scale == case.set.radius
+
+
+@every_set
 def test_a_counted_set_answers_as_the_set_does(case):
     counted = CountedSet(case.set)
     g, x = draw(case, 0), inner_point(case, 1)
@@ -160,7 +170,7 @@ def test_a_counted_set_answers_as_the_set_does(case):
     np.testing.assert_array_equal(counted.start(case.shape), case.set.start(case.shape))
     assert counted.gap(x, g) == case.set.gap(x, g)
     assert (counted.lmo_calls, counted.projections) == (2, 1)
-    for name in ("projection", "exact_diameter", "scale", "shape"):
+    for name in ("projection", "exact_diameter", "radial", "scale", "shape"):
         assert getattr(counted, name) == getattr(case.set, name)
     assert counted.describe() == case.set.describe()
     assert counted.contains(x) == case.set.contains(x)

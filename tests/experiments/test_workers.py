@@ -165,6 +165,46 @@ def test_a_killed_run_goes_on(toml, finished, tmp_path):
     assert not list(Path(tmp_path).rglob("*.part"))
 
 
+class LeaveAPart:
+    """A bar that leaves, at the first run done, what a worker leaves that dies while it writes."""
+
+    def __init__(self, work):
+        self.part = work / ".run.json.0badcafe.part"
+
+    def start(self, name, total):
+        pass
+
+    def advance(self):
+        self.part.touch()
+
+
+def test_what_workers_of_a_killed_run_leave_meanwhile_is_removed(toml, tmp_path):
+    bar = LeaveAPart(tmp_path / "small" / "work")
+    reproduce(toml, tmp_path, workers=1, bar=bar)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed():
+    """Seen from the pipe that a worker holds: it closes only when the worker is gone, too."""
+    script = (
+        "import multiprocessing as m, time\n"
+        "from adafw.experiments.workers import start_worker\n"
+        "def work(stop):\n"
+        "    start_worker(stop)\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(600)\n"
+        "if __name__ == '__main__':\n"
+        "    c = m.get_context('fork')\n"
+        "    c.Process(target=work, args=(c.Event(),)).start()\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        assert process.stdout.read() == ""  # up to the end of the pipe, which the worker holds too
+
+
 def test_an_interrupted_run_says_so_and_ends_with_130(toml, tmp_path):
     long = tmp_path / "long.toml"
     long.write_text(toml.read_text().replace("max_iterations = 60", "max_iterations = 5000"))

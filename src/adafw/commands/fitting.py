@@ -182,6 +182,7 @@ def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search 
 def default_output(data: str) -> Path:
     """The data file's name with its endings replaced by .model."""
     path = Path(data)
+    # a.svm.gz becomes a.model, not a.svm.model.
     while path.suffix.lower() in (".gz", ".bz2", ".xz"):
         path = path.with_suffix("")
     return path.with_suffix(".model")
@@ -189,12 +190,13 @@ def default_output(data: str) -> Path:
 
 def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
     """A fingerprint of features and targets."""
+    # Labels of text have no bytes to digest; their numbers say the same.
     marks = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
     return {"X": clean(design.rows.describe()), "y": digest(np.asarray(marks))}
 
 
 def _model(
-    fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: Plain
+    fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: dict[str, Plain]
 ) -> LinearModelFile:
     loss = next(e.name for e in LOSSES if e.make is type(plan.loss))
     header = {
@@ -257,7 +259,7 @@ def describe_scores(test: dict[str, Plain]) -> str:
     scores = ", ".join(
         f"{name.replace('_', ' ')} {_number(value, 6)}"
         for name, value in test.items()
-        if name not in ("file", "rows")
+        if isinstance(value, float) and name != "rows"
     )
     return f"  on {test['file']} ({test['rows']} rows): {scores}"
 

@@ -110,7 +110,9 @@ def _tiles(model: LinearModelFile, test: dict[str, Plain] | None) -> str:
         ("seconds", _number(sum(part["seconds"] or 0.0 for part in parts))),
     ]
     if test is not None:
-        name, value = next((k, v) for k, v in test.items() if k in ("accuracy", "r2"))
+        name = "accuracy" if "accuracy" in test else "r2"
+        value = test[name]
+        assert value is None or isinstance(value, float)
         label = f"{'R²' if name == 'r2' else name} on {test['file']} ({test['rows']:,} rows)"
         tiles.insert(0, (label, _number(value, 4)))
     items = (

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.typing import Array, Shape
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class L1Ball(Constraint):
+class L1Ball(RadialSet):
     """{x : sum_i |x_i| <= radius}, whose vertices are +- radius e_i.
 
     lmo: -radius sign(g_i) e_i at the first largest |g_i|, 0 if g = 0; O(n).
@@ -28,29 +28,29 @@ class L1Ball(Constraint):
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.radius(self.radius))
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = arrays.floating(g, "g")
         i = arrays.first_largest(g)
         xp = namespace(g)
         return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         check_order(p)  # the same in every norm
         return 2 * self.radius
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         return excess(abs(arrays.double(x)).sum() - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         return projections.l1_ball(x, metric_like(h, x), self.radius)
 
 
 @dataclass(frozen=True, eq=False)
-class L2Ball(Constraint):
+class L2Ball(RadialSet):
     """{x : ||x||_2 <= radius}.
 
     lmo: -radius g / ||g||_2, 0 if g = 0; O(n).
@@ -63,26 +63,26 @@ class L2Ball(Constraint):
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.radius(self.radius))
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         direction, _ = arrays.unit(finite(g, "g"))
         return (-self.radius) * direction + 0.0  # the sum turns -0 into 0
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
         return 2 * self.radius * n ** max(0.0, 1 / check_order(p) - 1 / 2)
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         return excess(arrays.norm(arrays.double(x)) - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         return projections.l2_ball(x, metric_like(h, x), self.radius)
 
     def minimise_quadratic(
-        self, centre: Array, linear: Array, matrix: NDArray[Any]
+        self, centre: AnyArray, linear: AnyArray, matrix: NDArray[Any]
     ) -> NDArray[Any] | None:
         """(H + s) y = H x - g, with s >= 0 such that ||y|| = radius, or s = 0 and ||y|| below.
 
@@ -106,7 +106,7 @@ class L2Ball(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class LInfBall(Constraint):
+class LInfBall(RadialSet):
     """{x : max_i |x_i| <= radius}.
 
     lmo: -radius sign(g_i) in every entry, 0 where g_i = 0; O(n).
@@ -119,21 +119,21 @@ class LInfBall(Constraint):
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.radius(self.radius))
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         return self.radius * namespace(g).sign(-g)  # not -radius * 0, which is -0
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
         return 2 * self.radius * float(n ** (1 / check_order(p)))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         return excess(abs(x).max() - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         metric_like(
             h, x

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays, checks
 from adafw.describe import describe
-from adafw.typing import Array, Plain, Shape
+from adafw.typing import AnyArray, Plain, Shape
 
 
 class Stalled(RuntimeError):
@@ -26,13 +26,15 @@ class Constraint(ABC):
     projection: ClassVar[str | None] = None
     #: Whether `diameter` is exact for p = 2, and not just an upper bound.
     exact_diameter: ClassVar[bool] = True
+    #: Whether C is a radius times one fixed set: the LMO of 10 C is then 10 times that of C.
+    radial: ClassVar[bool] = False
 
     @abstractmethod
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         """A minimiser of <g, v> over v in C, shaped as g; NaN or infinity in g is refused."""
 
     @abstractmethod
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         """A point of C to start from."""
 
     @abstractmethod
@@ -40,10 +42,10 @@ class Constraint(ABC):
         """D_p = max ||x - y||_p over x, y in C."""
 
     @abstractmethod
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         """How far x is outside, relative to `scale`: 0 inside, nan where x holds NaN."""
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         """The point v of C nearest to x: min sum_i h_i (v_i - x_i)^2, with h = 1 if it is None."""
         raise TypeError(
             f"{type(self).__name__} knows no projection; use a step that needs none "
@@ -51,7 +53,7 @@ class Constraint(ABC):
         )
 
     def minimise_quadratic(
-        self, centre: Array, linear: Array, matrix: NDArray[Any]
+        self, centre: AnyArray, linear: AnyArray, matrix: NDArray[Any]
     ) -> NDArray[Any] | None:
         """argmin over y in C of <g, y - x> + <y - x, H (y - x)> / 2, None if no formula is known.
 
@@ -59,7 +61,7 @@ class Constraint(ABC):
         """
         return None
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         """max <g, x - v> over v in C, the Frank-Wolfe gap of x; never below it but by rounding.
 
         A set whose `lmo` is not exact adds a proven bound on what it may have missed.
@@ -73,15 +75,15 @@ class Constraint(ABC):
 
     @property
     def scale(self) -> float:
-        """The length that tolerances are relative to: the radius, where there is one."""
-        return float(getattr(self, "radius", 1.0))
+        """The length that tolerances are relative to: the radius of a `RadialSet`."""
+        return 1.0
 
     @property
     def shape(self) -> tuple[int, ...] | None:
         """The only shape the set holds points of, or None if it holds points of any."""
         return None
 
-    def contains(self, x: Array, tol: float | None = None) -> bool:
+    def contains(self, x: AnyArray, tol: float | None = None) -> bool:
         """Whether x lies in C up to `tol`, relative to `scale`; 1e-9 (1e-5 below float64)."""
         x = arrays.floating(x, "x")
         if tol is None:
@@ -99,13 +101,24 @@ class Constraint(ABC):
         return hash(repr(self.describe()))
 
 
+class RadialSet(Constraint):
+    """A set that is `radius`, a field of its subclass, times one fixed set."""
+
+    radius: float
+    radial: ClassVar[bool] = True
+
+    @property
+    def scale(self) -> float:
+        return self.radius
+
+
 def excess(amount: Any, scale: float) -> float:
     """max(0, amount) / scale as a number, nan staying nan."""
     amount = float(amount)
     return amount if math.isnan(amount) else max(0.0, amount) / scale
 
 
-def check_shape(x: Array, shape: tuple[int, ...] | None, name: str) -> None:
+def check_shape(x: AnyArray, shape: tuple[int, ...] | None, name: str) -> None:
     """Refuses a point whose shape is not the set's own."""
     check_sizes(tuple(x.shape), shape, name)
 
@@ -122,7 +135,7 @@ def check_order(p: float) -> float:
     return checks.real(p, "p", 1, infinite=True)
 
 
-def metric_like(h: Array | None, x: Array) -> Array | None:
+def metric_like(h: AnyArray | None, x: AnyArray) -> AnyArray | None:
     """The metric h as positive floats shaped as x, or an error; None stays None."""
     if h is None:
         return None

@@ -9,15 +9,15 @@ from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.constraints.linear_rows import (
+from adafw.constraints.linear_system import (
+    LinearSystem,
     Mask,
     Newton,
-    Rows,
     Vector,
     by_normal_equations,
     spd_solver,
 )
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Birkhoff(Constraint):
 
     projection = "metric"
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         from scipy.optimize import linear_sum_assignment
 
         g = finite(g, "g")
@@ -45,7 +45,7 @@ class Birkhoff(Constraint):
         v[rows, columns] = 1
         return arrays.like(v, g)
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         n = _check_square(arrays.as_shape(shape))
         point = arrays.zeros((n, n), dtype)
         point[range(n), range(n)] = 1
@@ -55,13 +55,13 @@ class Birkhoff(Constraint):
         n = _check_square(arrays.as_shape(shape))
         return float((2 * n) ** (1 / check_order(p))) if n > 1 else 0.0
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         _check_square(x.shape)
         x = arrays.double(x)
         off = max(excess(abs(x.sum(axis) - 1).max(), 1.0) for axis in (0, 1))
         return max(off, excess(-x.min(), 1.0))
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         n = _check_square(x.shape)
         h = metric_like(h, x)
@@ -80,7 +80,7 @@ def _check_square(shape: tuple[int, ...]) -> int:
     return int(shape[0])
 
 
-class _RowAndColumnSums(Rows):
+class _RowAndColumnSums(LinearSystem):
     """All row sums, and all column sums but the last, which follows from the others."""
 
     def __init__(self, n: int) -> None:
@@ -98,7 +98,7 @@ class _RowAndColumnSums(Rows):
     def combine(self, y: Vector) -> Vector:
         return np.add.outer(y[: self.n], np.append(y[self.n :], 0.0)).ravel()
 
-    def face(self, active: Mask) -> Rows:
+    def face(self, active: Mask) -> LinearSystem:
         return self
 
     def newton(self, w: Vector, slack: Vector) -> Newton:

@@ -15,7 +15,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Box(Constraint):
     def scale(self) -> float:
         return float(max(np.abs(self.lower.value).max(), np.abs(self.upper.value).max())) or 1.0
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "Box")
         xp, lower, upper = namespace(g), self.lower.like(g), self.upper.like(g)
@@ -74,7 +74,7 @@ class Box(Constraint):
         side = (g > 0).view(np.int8) - (g < 0).view(np.int8) + np.int8(1)
         return np.stack([upper, middle, lower]).take(side).reshape(g.shape)
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return self.project(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
@@ -82,12 +82,12 @@ class Box(Constraint):
         width = np.broadcast_to(self.upper.value - self.lower.value, arrays.as_shape(shape))
         return float(np.linalg.norm(width.ravel(), check_order(p)))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "Box")
         below, above = self.lower.like(x) - x, x - self.upper.like(x)
         return excess(namespace(x).maximum(below, above).max(), self.scale)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "Box")
         metric_like(

@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
-from adafw.typing import Array, Plain
+from adafw.typing import AnyArray, Plain
 
 
 class CountedSet(Constraint):
@@ -15,36 +15,37 @@ class CountedSet(Constraint):
         self.constraint = constraint
         self.projection = constraint.projection  # type: ignore[misc]
         self.exact_diameter = constraint.exact_diameter  # type: ignore[misc]
+        self.radial = constraint.radial  # type: ignore[misc]
         self.lmo_calls = 0
         self.projections = 0
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         self.lmo_calls += 1
         return self.constraint.lmo(g)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         self.projections += 1
         return self.constraint.project(x, h)
 
-    def start(self, shape: Any, dtype: Any = float) -> Array:
+    def start(self, shape: Any, dtype: Any = float) -> AnyArray:
         return self.constraint.start(shape, dtype)
 
     def diameter(self, shape: Any, p: float = 2) -> float:
         return self.constraint.diameter(shape, p)
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         self.lmo_calls += 1
         return self.constraint.gap(x, g)
 
     def minimise_quadratic(
-        self, centre: Array, linear: Array, matrix: NDArray[Any]
+        self, centre: AnyArray, linear: AnyArray, matrix: NDArray[Any]
     ) -> NDArray[Any] | None:
         return self.constraint.minimise_quadratic(centre, linear, matrix)
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         return self.constraint.violation(x)
 
-    def contains(self, x: Array, tol: float | None = None) -> bool:
+    def contains(self, x: AnyArray, tol: float | None = None) -> bool:
         return self.constraint.contains(x, tol)
 
     def describe(self) -> Plain:

@@ -11,18 +11,18 @@ from adafw import arrays, checks
 from adafw.arrays import Constant, finite, group_sums, namespace
 from adafw.constraints import projections
 from adafw.constraints.base import (
-    Constraint,
+    RadialSet,
     check_order,
     check_shape,
     check_sizes,
     excess,
     metric_like,
 )
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class GroupBall(Constraint):
+class GroupBall(RadialSet):
     """{x : sum over groups G of ||x_G||_2 <= radius}.
 
     `groups` holds an integer label per coordinate, and has the shape of the points.
@@ -52,11 +52,11 @@ class GroupBall(Constraint):
     def _count(self) -> int:
         return int(self.groups.value.max()) + 1
 
-    def _norms(self, x: Array) -> Array:
+    def _norms(self, x: AnyArray) -> AnyArray:
         """l2 norms of the groups, of an x whose squares are in range."""
         return namespace(x).sqrt(group_sums(x * x, self.groups.index_like(x), self._count))
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "GroupBall")
         xp = namespace(g)
@@ -70,7 +70,7 @@ class GroupBall(Constraint):
         v = xp.where(chosen & (unit != 0), unit * (-self.radius / length), xp.zeros_like(unit))
         return arrays.cast(v, g)
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         check_sizes(shape, self.shape, "GroupBall")
         return arrays.zeros(shape, dtype)
 
@@ -79,12 +79,12 @@ class GroupBall(Constraint):
         largest = int(np.bincount(self.groups.value.astype(np.int64).ravel()).max())
         return 2 * self.radius * float(largest ** max(0.0, 1 / check_order(p) - 1 / 2))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "GroupBall")
         # Relative to the radius before squaring, for radii whose square is out of range.
         return excess(self._norms(arrays.double(x) / self.radius).sum() - 1, 1.0)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "GroupBall")
         labels = self.groups.index_like(x)

@@ -17,7 +17,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class Hull(Constraint):
     def scale(self) -> float:
         return float(np.abs(self.vertices.value).max()) or 1.0
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "Hull")
         xp, rows = namespace(g), self.vertices.like(g)
@@ -59,7 +59,7 @@ class Hull(Constraint):
         scores = rows.reshape(len(rows), -1) @ (unit / self.scale).reshape(-1)
         return arrays.copy(rows[xp.argmin(scores)])
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         point = arrays.zeros(shape, dtype)
         check_shape(point, self.shape, "Hull")
         return arrays.like(np.array(self.vertices.value[0]), point)
@@ -78,7 +78,7 @@ class Hull(Constraint):
             float(cdist(rows[i : i + step], rows, **kind).max()) for i in range(0, len(rows), step)
         )
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "Hull")
         point = arrays.host(x)
         if not np.isfinite(point).all():
@@ -86,7 +86,7 @@ class Hull(Constraint):
         off = point - self._nearest(point, np.ones_like(point))
         return excess(np.linalg.norm(off), self.scale)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "Hull")
         h = metric_like(h, x)

@@ -3,9 +3,9 @@
 min 1/2 sum_i h_i (v_i - x_i)^2 subject to A v = b, or A v <= b in some rows, lower <= v <= upper.
 
 Mehrotra's predictor-corrector method (Mehrotra 1992; Wright 1997): 10 to 30 iterations whatever
-the metric, each the solution of one positive definite system, formed and solved by the `Rows`.
-Where all rows are equalities, Newton's method on their multipliers is tried first: 5 to 10
-iterations with one such system, but only as long as the metric is not too uneven.
+the metric, each the solution of one positive definite system, formed and solved by the
+`LinearSystem`. Where all rows are equalities, Newton's method on their multipliers is tried first:
+5 to 10 iterations with one such system, but only as long as the metric is not too uneven.
 """
 
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from adafw.constraints.base import Stalled
-from adafw.constraints.linear_rows import Mask, Rows, Vector
+from adafw.constraints.linear_system import LinearSystem, Mask, Vector
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Point:
 
 
 def project(
-    x: Vector, h: Vector, lower: Vector, upper: Vector, rows: Rows, b: Vector, name: str
+    x: Vector, h: Vector, lower: Vector, upper: Vector, rows: LinearSystem, b: Vector, name: str
 ) -> Vector:
     """The point v nearest to x in the norm of diag(h); infinite bounds do not bind.
 
@@ -60,7 +60,7 @@ def project(
     and the other conditions of optimality hold to rounding; raises Stalled if one of these
     relative errors stalls above 1e-8.
     """
-    problem = _Problem(x, h / h.max(), lower, upper, rows, b)
+    problem = _CentralPath(x, h / h.max(), lower, upper, rows, b)
     if not rows.inequality.any() and problem.h.min() > 1e-150:
         found = _by_dual_newton(problem)
         if found is not None:
@@ -90,7 +90,7 @@ def project(
     return problem.on_face(best, problem.rounded(best))
 
 
-def _by_dual_newton(problem: "_Problem") -> Vector | None:
+def _by_dual_newton(problem: "_CentralPath") -> Vector | None:
     """The projection where all rows are equalities, or None if it is not found in 25 steps.
 
     Given the rows' multipliers y, v is x - A^T y / h, cut at the bounds; y is found by Newton's
@@ -118,11 +118,11 @@ def _by_dual_newton(problem: "_Problem") -> Vector | None:
     return None
 
 
-class _Problem:
+class _CentralPath:
     """One projection: where to start, how to step, how far a point is from optimal."""
 
     def __init__(
-        self, x: Vector, h: Vector, lower: Vector, upper: Vector, rows: Rows, b: Vector
+        self, x: Vector, h: Vector, lower: Vector, upper: Vector, rows: LinearSystem, b: Vector
     ) -> None:
         self.x, self.h, self.rows, self.b = x, h, rows, b
         self.absolute = rows.absolute

@@ -7,12 +7,12 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.typing import Array, Shape
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class KSparse(Constraint):
+class KSparse(RadialSet):
     """{x : max_i |x_i| <= radius, sum_i |x_i| <= k radius}.
 
     lmo: -radius sign(g_i) at the k largest |g_i|, of equal ones the first, 0 elsewhere and where
@@ -28,7 +28,7 @@ class KSparse(Constraint):
         object.__setattr__(self, "radius", checks.radius(self.radius))
         object.__setattr__(self, "k", checks.integer(self.k, "k", 1))
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         xp = namespace(g)
         v = self.radius * xp.sign(-g)  # not -radius * 0, which is -0
@@ -41,18 +41,18 @@ class KSparse(Constraint):
         chosen = above | (equal & (xp.cumsum(equal, 0) <= room))
         return xp.where(chosen.reshape(g.shape), v, xp.zeros_like(v))
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
         return 2 * self.radius * float(min(self.k, n) ** (1 / check_order(p)))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         size = abs(arrays.double(x))
         total = self.k * self.radius
         return max(excess(size.max() - self.radius, self.radius), excess(size.sum() - total, total))
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         return projections.k_sparse(x, metric_like(h, x), self.radius, self.k)

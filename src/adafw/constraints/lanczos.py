@@ -6,13 +6,13 @@ from numpy.typing import NDArray
 from adafw import arrays
 from adafw.arrays import namespace
 from adafw.lanczos import golub_kahan
-from adafw.typing import Array
+from adafw.typing import AnyArray
 
 #: Steps before a restart from the best vector so far: memory for that many vectors is needed.
 _STEPS = 300
 
 
-def leading_triplet(a: Array) -> tuple[Array, float, Array]:
+def leading_triplet(a: AnyArray) -> tuple[AnyArray, float, AnyArray]:
     """u, s, v with a v = s u and a^T u = s v, about, for the largest singular value.
 
     Golub and Kahan's bidiagonalisation with full reorthogonalisation (Golub and Kahan 1965,
@@ -36,7 +36,9 @@ def leading_triplet(a: Array) -> tuple[Array, float, Array]:
     return u, s * largest, v
 
 
-def _bidiagonalise(a: Array, v: Array, tolerance: float) -> tuple[Array, float, Array, bool]:
+def _bidiagonalise(
+    a: AnyArray, v: AnyArray, tolerance: float
+) -> tuple[AnyArray, float, AnyArray, bool]:
     """The best triplet in the Krylov space of v, and whether it is within the tolerance."""
     steps = min(*a.shape, _STEPS)
     left, right = (arrays.empty((steps, n), a) for n in a.shape)

@@ -8,12 +8,12 @@ from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
 from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
-from adafw.typing import Array, Shape
+from adafw.constraints.base import Constraint, RadialSet, check_order, excess, metric_like
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class LpBall(Constraint):
+class LpBall(RadialSet):
     """{x : ||x||_p <= radius}; p = 1, 2, inf are L1Ball, L2Ball, LInfBall.
 
     lmo: v_i = -radius sign(g_i) |g_i|^(q - 1) / || |g|^(q - 1) ||_p with 1/p + 1/q = 1, 0 if
@@ -38,7 +38,7 @@ class LpBall(Constraint):
             return L2Ball(self.radius)
         return LInfBall(self.radius) if math.isinf(self.p) else None
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         if self._classical is not None:
             return self._classical.lmo(g)
         g = finite(g, "g")
@@ -50,20 +50,20 @@ class LpBall(Constraint):
         length = xp.sum(a * v) ** (1 / self.p)
         return xp.sign(-g) * (v * (self.radius / xp.where(length > 0, length, 1)))
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
         n = math.prod(arrays.as_shape(shape))
         return 2 * self.radius * float(n ** max(0.0, 1 / check_order(p) - 1 / self.p))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         if self._classical is not None:
             return self._classical.violation(x)
         length = projections.lp_norm(abs(arrays.double(x)), self.p)
         return excess(length - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         if self._classical is not None:
             return self._classical.project(x, h)
         x = finite(x, "x")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from adafw import arrays, checks
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 def matrix_shape(shape: Any) -> tuple[int, int] | None:
@@ -33,6 +33,6 @@ def check_point_shape(shape: Shape, matrix: tuple[int, int] | None, name: str) -
     )
 
 
-def as_matrix(x: Array, matrix: tuple[int, int] | None, name: str) -> Array:
+def as_matrix(x: AnyArray, matrix: tuple[int, int] | None, name: str) -> AnyArray:
     """The matrix that x is, or stands for row by row."""
     return x.reshape(check_point_shape(tuple(x.shape), matrix, name))

@@ -8,17 +8,17 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import at_least_single, finite, singular_values, svd
 from adafw.constraints import projections, spectral_projection
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 #: The smaller side up to which all singular values are computed where one is needed.
 _SMALL = 200
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class NuclearBall(Constraint):
+class NuclearBall(RadialSet):
     """{X : sum_i s_i(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
     lmo: -radius u v^T with the first singular vectors of g, 0 if g = 0. Where both sides are
@@ -44,20 +44,20 @@ class NuclearBall(Constraint):
     def shape(self) -> tuple[int, ...] | None:
         return None if self.matrix is None else (self.matrix[0] * self.matrix[1],)
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         a = as_matrix(g, self.matrix, "NuclearBall")
         u, s, v = self._leading(a)
         factor = -self.radius if s > 0 else 0.0
         return arrays.cast((factor * u)[:, None] * v[None, :], g).reshape(g.shape)
 
-    def _leading(self, a: Array) -> tuple[Array, float, Array]:
+    def _leading(self, a: AnyArray) -> tuple[AnyArray, float, AnyArray]:
         if self.exact or min(a.shape) <= _SMALL:
             u, s, vt = svd(a)
             return u[:, 0], float(s[0]), vt[0]
         return leading_triplet(at_least_single(a))
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         a = as_matrix(g, self.matrix, "NuclearBall")
         if self.exact or min(a.shape) <= _SMALL:
             return super().gap(x, g)
@@ -67,7 +67,7 @@ class NuclearBall(Constraint):
         largest = spectral_norm_bound(a, float(u @ a @ v))
         return float(np.vdot(arrays.host(x), a)) + self.radius * largest
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         check_point_shape(shape, self.matrix, "NuclearBall")
         return arrays.zeros(shape, dtype)
 
@@ -75,13 +75,13 @@ class NuclearBall(Constraint):
         m, n = check_point_shape(shape, self.matrix, "NuclearBall")
         return 2 * self.radius * float((m * n) ** max(0.0, 1 / check_order(p) - 0.5))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         a = as_matrix(x, self.matrix, "NuclearBall")
         if not arrays.all_finite(a):
             return float("nan")
         return excess(singular_values(a).sum() - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         h = metric_like(h, x)
         a = as_matrix(x, self.matrix, "NuclearBall")

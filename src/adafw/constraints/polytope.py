@@ -18,9 +18,9 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.constraints.linear_rows import dense_rows
+from adafw.constraints.linear_system import dense_rows
 from adafw.describe import digest
-from adafw.typing import Array, Plain, Shape
+from adafw.typing import AnyArray, Plain, Shape
 
 #: The tightest tolerances HiGHS takes; costs are scaled to size one, so they are relative ones.
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -107,7 +107,7 @@ class Polytope(Constraint):
             raise RuntimeError(f"HiGHS could not solve the linear program: {result.message}")
         return result
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "Polytope")
         cost = arrays.host(g)
@@ -115,7 +115,7 @@ class Polytope(Constraint):
         v = self._solve(cost / size).x * self.scale if size > 0 else self._first
         return arrays.like(np.clip(v, *self.bounds.T), g)
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         cost, point = arrays.host(g), arrays.host(x)
         size = np.abs(cost).max()
         if size == 0:
@@ -133,7 +133,7 @@ class Polytope(Constraint):
         rest = np.minimum(reduced * ends[:, 0], reduced * ends[:, 1]).sum()
         return float(b_ub @ y_ub + b_eq @ y_eq + rest)
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         point = arrays.zeros(shape, dtype)
         check_shape(point, self.shape, "Polytope")
         return arrays.like(np.array(self._first), point)
@@ -146,7 +146,7 @@ class Polytope(Constraint):
         check_sizes(shape, self.shape, "Polytope")
         return float(np.linalg.norm(self.box[:, 1] - self.box[:, 0], check_order(p)))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "Polytope")
         point = arrays.host(x) / self.scale
         if not np.isfinite(point).all():
@@ -156,7 +156,7 @@ class Polytope(Constraint):
         amounts = low - point, point - high, A_ub @ point - b_ub, np.abs(A_eq @ point - b_eq)
         return excess(max(amount.max(initial=0.0) for amount in amounts), 1.0)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         h = metric_like(h, x)
         if self.violation(x) == 0:

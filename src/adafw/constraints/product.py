@@ -10,7 +10,7 @@ import numpy as np
 from adafw import arrays
 from adafw.arrays import finite, namespace
 from adafw.constraints.base import Constraint, check_order, check_shape, check_sizes, metric_like
-from adafw.typing import Array, Plain, Shape
+from adafw.typing import AnyArray, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +43,7 @@ class Product(Constraint):
     def scale(self) -> float:
         return max(constraint.scale for constraint, _ in self.blocks)
 
-    def parts(self, *points: Array) -> Iterator[tuple[Constraint, list[Array]]]:
+    def parts(self, *points: AnyArray) -> Iterator[tuple[Constraint, list[AnyArray]]]:
         """Each set with its stretch of the points, shaped as the set wants it."""
         begin = 0
         for constraint, size in self.blocks:
@@ -51,18 +51,18 @@ class Product(Constraint):
             yield constraint, [point[begin:end].reshape(size) for point in points]
             begin = end
 
-    def _joined(self, parts: list[Array]) -> Array:
+    def _joined(self, parts: list[AnyArray]) -> AnyArray:
         return namespace(parts[0]).concatenate([part.reshape(-1) for part in parts])
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         check_shape(g, self.shape, "Product")
         return self._joined([constraint.lmo(part) for constraint, (part,) in self.parts(g)])
 
-    def gap(self, x: Array, g: Array) -> float:
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
         return math.fsum(constraint.gap(*parts) for constraint, parts in self.parts(x, g))
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         check_shape(arrays.zeros(shape, dtype), self.shape, "Product")
         return self._joined([constraint.start(size, dtype) for constraint, size in self.blocks])
 
@@ -71,15 +71,15 @@ class Product(Constraint):
         widths = [constraint.diameter(size, p) for constraint, size in self.blocks]
         return float(np.linalg.norm(widths, check_order(p)))
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         check_shape(x, self.shape, "Product")
         worst = [constraint.violation(part) for constraint, (part,) in self.parts(x)]
         return math.nan if any(math.isnan(amount) for amount in worst) else max(worst)
 
-    def contains(self, x: Array, tol: float | None = None) -> bool:
+    def contains(self, x: AnyArray, tol: float | None = None) -> bool:
         return all(constraint.contains(part, tol) for constraint, (part,) in self.parts(x))
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "Product")
         h = metric_like(h, x)

@@ -20,14 +20,14 @@ from adafw.arrays import (
     norm,
     unit,
 )
-from adafw.typing import Array
+from adafw.typing import AnyArray
 
 #: Sums of points far out may overflow to infinity, which compares as it should.
 _far_out = np.errstate(over="ignore")
 
 
 @_far_out
-def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
+def l1_ball(x: AnyArray, h: AnyArray | None, radius: float) -> AnyArray:
     """Onto {||v||_1 <= radius}: v_i = sign(x_i) max(|x_i| - l / h_i, 0).
 
     Duchi, Hazan, Singer (2011), section 5.2, with the test of line 2 on the l1 norm of x, as
@@ -41,13 +41,13 @@ def l1_ball(x: Array, h: Array | None, radius: float) -> Array:
 
 
 @_far_out
-def simplex(x: Array, h: Array | None, radius: float) -> Array:
+def simplex(x: AnyArray, h: AnyArray | None, radius: float) -> AnyArray:
     """Onto {v >= 0, sum v = radius}: v_i = max(x_i - l / h_i, 0)."""
     return cast(_shrink_to_sum(double(x), h, radius), x)
 
 
 @_far_out
-def unit_simplex(x: Array, h: Array | None, radius: float) -> Array:
+def unit_simplex(x: AnyArray, h: AnyArray | None, radius: float) -> AnyArray:
     """Onto {v >= 0, sum v <= radius}: the positive part if its sum allows, else the simplex."""
     xp = namespace(x)
     positive = xp.where(x > 0, x, xp.zeros_like(x))
@@ -55,7 +55,7 @@ def unit_simplex(x: Array, h: Array | None, radius: float) -> Array:
 
 
 @_far_out
-def l2_ball(x: Array, h: Array | None, radius: float) -> Array:
+def l2_ball(x: AnyArray, h: AnyArray | None, radius: float) -> AnyArray:
     """Onto {||v||_2 <= radius}: v_i = h_i x_i / (h_i + l). O(n) per Newton step on l.
 
     ||v(l)||_2 = radius is solved as 1 / ||v(l)||_2 = 1 / radius, whose left side is concave in
@@ -85,7 +85,7 @@ def l2_ball(x: Array, h: Array | None, radius: float) -> Array:
     return cast(direction * radius, x)
 
 
-def k_sparse(x: Array, h: Array | None, radius: float, k: int) -> Array:
+def k_sparse(x: AnyArray, h: AnyArray | None, radius: float, k: int) -> AnyArray:
     """Onto {|v_i| <= radius, ||v||_1 <= k radius}: |v_i| = min(max(|x_i| - l / h_i, 0), radius).
 
     The sum of |v_i| falls with l, linearly between breakpoints: a continuous quadratic knapsack.
@@ -104,7 +104,7 @@ def k_sparse(x: Array, h: Array | None, radius: float, k: int) -> Array:
     return cast(xp.sign(x) * xp.clip(part, 0, radius), x)
 
 
-def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
+def _knapsack(size: AnyArray, w: AnyArray, radius: float, total: float) -> float:
     """The l for which min(max(size - l w, 0), radius) sums to `total`, or one just below."""
     xp = namespace(size)
     ends = xp.concatenate([(size / w).reshape(-1), ((size - radius) / w).reshape(-1)])
@@ -131,7 +131,9 @@ def _knapsack(size: Array, w: Array, radius: float, total: float) -> float:
     return best if least <= 1e-12 * total else low
 
 
-def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: int) -> Array:
+def group_ball(
+    x: AnyArray, h: AnyArray | None, radius: float, labels: AnyArray, count: int
+) -> AnyArray:
     """Onto {sum of the l2 norms of the groups <= radius}.
 
     Euclidean: the norms go onto the simplex. In a metric, a group of norm rho > 0 has
@@ -181,7 +183,7 @@ def group_ball(x: Array, h: Array | None, radius: float, labels: Array, count: i
     return cast(v * (radius / length), x)
 
 
-def lp_ball(x: Array, h: Array | None, radius: float, p: float) -> Array:
+def lp_ball(x: AnyArray, h: AnyArray | None, radius: float, p: float) -> AnyArray:
     """Onto {||v||_p <= radius}, 1 < p < inf, p != 2: v_i + (l / h_i) v_i^(p - 1) = |x_i|.
 
     Iterative, to rounding: for each l the entries are roots of scalar equations, found by
@@ -212,7 +214,7 @@ def lp_ball(x: Array, h: Array | None, radius: float, p: float) -> Array:
     return cast(xp.sign(x) * (v * (radius / length)), x)
 
 
-def lp_norm(a: Array, p: float) -> float:
+def lp_norm(a: AnyArray, p: float) -> float:
     """||a||_p of an a >= 0, safe from overflow."""
     largest = float(a.max())
     if largest == 0 or not math.isfinite(largest):
@@ -220,7 +222,9 @@ def lp_norm(a: Array, p: float) -> float:
     return largest * float(((a / largest) ** p).sum()) ** (1 / p)
 
 
-def _lp_roots(a: Array, c: Array, p: float, u: Array) -> tuple[Array, Array, Array]:
+def _lp_roots(
+    a: AnyArray, c: AnyArray, p: float, u: AnyArray
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """v >= 0 with v + c v^(p - 1) = a, entry by entry, with c v^(p - 1) and the u it came from.
 
     With u = v (p > 2) or u = v^(p - 1) (p < 2) it reads b u + e u^q = a with q > 1, convex in u:
@@ -252,7 +256,7 @@ def _kept_inside(new: float, old: float, low: float, high: float) -> float:
     return old - 8 if math.isinf(low) else low + (high - low) / 2
 
 
-def _shrink_to_sum(a: Array, h: Array | None, total: float) -> Array:
+def _shrink_to_sum(a: AnyArray, h: AnyArray | None, total: float) -> AnyArray:
     """max(a - l / h, 0) with the l for which it sums to `total`; h = 1 if None.
 
     Solved twice: l for a, then the correction of l for a - l / h. Of entries far outside, the
@@ -276,7 +280,7 @@ def _shrink_to_sum(a: Array, h: Array | None, total: float) -> Array:
     return (v * (total / xp.sum(v))).reshape(shape)
 
 
-def _level(a: Array, h: Array, total: float) -> Array:
+def _level(a: AnyArray, h: AnyArray, total: float) -> AnyArray:
     """The l for which max(a - l / h, 0) sums to `total`.
 
     Entries below the l that all entries together need cannot stay; without them l rises, until
@@ -305,7 +309,7 @@ def _level(a: Array, h: Array, total: float) -> Array:
     return _level_by_sorting(a, w, total)
 
 
-def _level_by_sorting(a: Array, w: Array, total: float) -> Array:
+def _level_by_sorting(a: AnyArray, w: AnyArray, total: float) -> AnyArray:
     xp = namespace(a)
     order = argsort_descending(a / w)
     a, w = a[order], w[order]

@@ -8,13 +8,13 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace, singular_values, svd
 from adafw.constraints import spectral_projection
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class SpectralBall(Constraint):
+class SpectralBall(RadialSet):
     """{X : s_1(X) <= radius} over matrices; over vectors that stand for them, with `shape`.
 
     lmo: -radius U V^T over the singular values s_i > eps s_1 max(rows, columns) of g, 0 if g = 0;
@@ -35,7 +35,7 @@ class SpectralBall(Constraint):
     def shape(self) -> tuple[int, ...] | None:
         return None if self.matrix is None else (self.matrix[0] * self.matrix[1],)
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         xp, a = namespace(g), as_matrix(g, self.matrix, "SpectralBall")
         u, s, vt = svd(a)
@@ -44,7 +44,7 @@ class SpectralBall(Constraint):
         v = (u * xp.where(kept, xp.full_like(s, -self.radius), xp.zeros_like(s))) @ vt
         return arrays.cast(v, g).reshape(g.shape)
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         check_point_shape(shape, self.matrix, "SpectralBall")
         return arrays.zeros(shape, dtype)
 
@@ -59,13 +59,13 @@ class SpectralBall(Constraint):
         largest = rank ** (1 / p) if p >= 2 else rank**0.5 * (m * n) ** (1 / p - 0.5)
         return 2 * self.radius * largest
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         a = as_matrix(x, self.matrix, "SpectralBall")
         if not arrays.all_finite(a):
             return float("nan")
         return excess(singular_values(a)[0] - self.radius, self.radius)
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         h = metric_like(h, x)
         a = as_matrix(x, self.matrix, "SpectralBall")

@@ -45,7 +45,7 @@ class _Point:
     svd: tuple[Matrix, Matrix, Matrix]
 
 
-class _Problem:
+class _Lagrangian:
     """One projection, with the multiplier and the penalty of the augmented Lagrangian."""
 
     def __init__(self, x: Matrix, h: Matrix, ball: SingularValueBall) -> None:
@@ -160,7 +160,7 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
     """
     if x.shape[0] < x.shape[1]:
         return project(x.T, h.T, ball, name).T
-    problem = _Problem(x, h / h.max(), ball)
+    problem = _Lagrangian(x, h / h.max(), ball)
     p = best = problem.at(x.copy())
     most = max(1.0, 100 * float(np.sqrt(problem.h.min())))  # where h is even, more is faster
     least, violated, stalled = np.inf, np.inf, 0

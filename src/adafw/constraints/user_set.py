@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints.base import Constraint, check_shape, metric_like
-from adafw.typing import Array, Plain, Shape
+from adafw.typing import AnyArray, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -30,10 +30,10 @@ class UserSet(Constraint):
 
     def __init__(
         self,
-        lmo: Callable[[Array], Array],
+        lmo: Callable[[AnyArray], AnyArray],
         start: Any,
-        contains: Callable[[Array], bool] | None = None,
-        project: Callable[[Array, Array | None], Array] | None = None,
+        contains: Callable[[AnyArray], bool] | None = None,
+        project: Callable[[AnyArray, AnyArray | None], AnyArray] | None = None,
     ) -> None:
         if not callable(lmo):
             raise TypeError(f"lmo must be a function of g, got {type(lmo).__name__}.")
@@ -53,7 +53,7 @@ class UserSet(Constraint):
     def shape(self) -> tuple[int, ...] | None:
         return None if callable(self._start) else tuple(self._start.shape)
 
-    def lmo(self, g: Array) -> Array:
+    def lmo(self, g: AnyArray) -> AnyArray:
         g = finite(g, "g")
         v = finite(self._lmo(g), "the point that lmo returned")
         if tuple(v.shape) != tuple(g.shape):
@@ -63,7 +63,7 @@ class UserSet(Constraint):
             )
         return v
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
         if callable(self._start):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)
@@ -74,15 +74,15 @@ class UserSet(Constraint):
     def diameter(self, shape: Shape, p: float = 2) -> float:
         raise TypeError("a UserSet does not know its diameter; give it where it is asked for.")
 
-    def violation(self, x: Array) -> float:
+    def violation(self, x: AnyArray) -> float:
         if self._contains is None:
             return math.nan
         return 0.0 if self._contains(x) else math.inf
 
-    def contains(self, x: Array, tol: float | None = None) -> bool:
+    def contains(self, x: AnyArray, tol: float | None = None) -> bool:
         return self._contains is None or bool(self._contains(x))
 
-    def project(self, x: Array, h: Array | None = None) -> Array:
+    def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         if self._project is None:
             return super().project(x, h)
         x = finite(x, "x")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import Band
 
 #: Colours that colour-blind readers tell apart (after Wong 2011), by family of methods.
@@ -55,7 +55,7 @@ def plain(axis: Any) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _explain(part: Any, outcome: Outcome, case: Case[Any], styles: dict[str, Style]) -> None:
+def _explain(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
     """The legend of a case's axes, and a title that says what the data are."""
     handles = [_handle(curve, styles[curve.label]) for curve in outcome.of(case)]
     part.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8.5)

@@ -1,10 +1,9 @@
 """Cells and headings of a report's tables."""
 
 from html import escape
-from typing import Any
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median
 
 _COMPARISON = (
@@ -18,7 +17,7 @@ def comparison_rule(what: str) -> str:
     return _COMPARISON.format(what)
 
 
-def case_heading(outcome: Outcome, case: Case[Any]) -> str:
+def case_heading(outcome: Outcome, case: Case[Method]) -> str:
     """The name of a case, where there are several."""
     return f"<h3>{escape(case.name)}</h3>" if len(outcome.spec.cases) > 1 else ""
 

@@ -16,7 +16,7 @@ from adafw.experiments.work import WorkItem
 from adafw.recorder import Records
 from adafw.tuning import Measure, Trial, Tuning
 
-C = TypeVar("C", bound=Case[Any])
+C = TypeVar("C", bound=Case[Method])
 M = TypeVar("M", bound=Method)
 
 

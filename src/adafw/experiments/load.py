@@ -13,7 +13,7 @@ from adafw import checks
 from adafw.experiments.keys import check_types, only
 from adafw.experiments.kind import Kind
 from adafw.experiments.kinds import KINDS, kind_of_tables
-from adafw.experiments.spec import Case, Spec
+from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.values import SEARCHED
 from adafw.tuning import TUNING_SEED
 
@@ -83,6 +83,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     name = document.get("name", Path(source).stem)
     tables = document.get("problems")
     if tables is None:
+        # One problem, whose keys stand in the file itself: from here on there is one form.
         tables = [{**{k: document[k] for k in _CASE_KEYS if k in document}, "name": name}]
     _check_name("name", name, source)
     kind = kind_of_tables(tables, source)
@@ -103,11 +104,12 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
                     document.get("goals", ())),
         search=_search_budget(kind, document.get("search", {}), cases, source),
     )  # fmt: skip
+    # What no key tells alone, as a claim about methods that are not there.
     kind.check(spec, source)
     return spec
 
 
-def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str) -> Case[Any]:
+def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str) -> Case[Method]:
     check_types(table, source)
     only(table, (*kind.needed, *kind.optional), source)
     for key in kind.needed:
@@ -137,7 +139,7 @@ def _check_name(what: str, name: str, source: str) -> None:
 
 
 def _search_budget(
-    kind: Kind[Any, Any], table: Any, cases: Sequence[Case[Any]], source: str
+    kind: Kind[Any, Any], table: Any, cases: Sequence[Case[Method]], source: str
 ) -> dict[str, Any]:
     wanted = any(method.searched for case in cases for method in case.methods)
     if wanted != bool(table):

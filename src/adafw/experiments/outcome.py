@@ -20,7 +20,7 @@ class Curve:
     alone took, where that was measured.
     """
 
-    case: Case[Any]
+    case: Case[Method]
     method: Method
     traces: Mapping[int, Records[Any]]
     statuses: Mapping[int, str]
@@ -55,6 +55,6 @@ class Outcome:
     extras: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, case: Case[Any]) -> list[Curve]:
+    def of(self, case: Case[Method]) -> list[Curve]:
         """The curves of one case."""
         return [curve for curve in self.curves if curve.case is case]

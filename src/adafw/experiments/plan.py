@@ -10,12 +10,12 @@ from typing import Any
 import adafw
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.spec import Case, Method, Spec
-from adafw.experiments.work import RUN, SEARCH, WorkItem, digest
+from adafw.experiments.work import RUN, SEARCH, AnyItem, WorkItem, digest
 from adafw.io.atomic import write_text
 from adafw.tuning import TUNING_SEED, power_of_ten
 
 
-def parts_of(case: Case[Any], work: Path) -> Path:
+def parts_of(case: Case[Method], work: Path) -> Path:
     """Where the case's data lie, to be mapped, while runs are left to do."""
     data = dict(case.data)
     folder = os.path.abspath(case.folder) if "path" in data else None  # paths start there
@@ -23,7 +23,7 @@ def parts_of(case: Case[Any], work: Path) -> Path:
     return work / f"data-{digest(origin)}.parts"
 
 
-def prepare(spec: Spec, case: Case[Any], parts: Path) -> None:
+def prepare(spec: Spec, case: Case[Method], parts: Path) -> None:
     """Makes the parts, once: workers map the same pages, a run that goes on does not load again."""
     if parts.is_dir() and about_file(parts).is_file():
         return
@@ -35,7 +35,7 @@ def about_file(parts: Path) -> Path:
     return parts.with_suffix(".json")
 
 
-def runs_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[WorkItem[Any, Any]]:
+def runs_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[AnyItem]:
     """All runs, interleaved: each repeat and seed goes through all cases and methods.
 
     So that whatever else the machine does hits every method alike. Those that are not compared come
@@ -58,7 +58,7 @@ def runs_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[WorkItem[
     return found
 
 
-def searches_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[WorkItem[Any, Any]]:
+def searches_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[AnyItem]:
     """The searches that the file asks for by learning_rate = "search"."""
     return [
         _item(
@@ -72,9 +72,9 @@ def searches_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[WorkI
 
 
 def _item(
-    spec: Spec, role: str, case: Case[Any], method: Method, seed: int, budget: Mapping[str, Any],
+    spec: Spec, role: str, case: Case[Method], method: Method, seed: int, budget: Mapping[str, Any],
     parts: Mapping[str, Path], start: Path,
-) -> WorkItem[Any, Any]:  # fmt: skip
+) -> AnyItem:  # fmt: skip
     where = parts[case.name]
     # Whatever changes the outcome is in the file's name, so that no stale run is ever taken up.
     what = [where.name, *case.identity, dict(method.table), dict(budget), adafw.__version__]
@@ -83,9 +83,7 @@ def _item(
     return WorkItem(spec.kind, role, case, method, seed, dict(budget), where, file, state_file)
 
 
-def with_rates(
-    spec: Spec, searches: Sequence[WorkItem[Any, Any]]
-) -> tuple[Spec, list[dict[str, Any]]]:
+def with_rates(spec: Spec, searches: Sequence[AnyItem]) -> tuple[Spec, list[dict[str, Any]]]:
     """The experiment with the rates that were found, and what every search tried."""
     rates, tried = {}, []
     for item in searches:
@@ -94,7 +92,7 @@ def with_rates(
         found = {key: outcome[key] for key in ("exponent", "settled", "trials")}
         tried.append({"problem": item.case.name, "algorithm": item.method.label, **found})
 
-    def rated(case: Case[Any], method: Method) -> Method:
+    def rated(case: Case[Method], method: Method) -> Method:
         rate = rates.get((case.name, method.label))
         if rate is None:
             return method

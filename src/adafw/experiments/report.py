@@ -7,7 +7,7 @@ from typing import Any
 
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.verdicts import Claim
 from adafw.page import definitions, html_table, page
 
@@ -64,7 +64,7 @@ def _claims_table(claims: list[Claim], several: bool, rule: str) -> str:
     return html_table(head, rows) + f'<p class="quiet">{rule}</p>'
 
 
-def _settings_table(outcome: Outcome, case: Case[Any]) -> str:
+def _settings_table(outcome: Outcome, case: Case[Method]) -> str:
     about = outcome.data[case.name]
     what = about["label"] if about["is_stand_in"] else f"{about['label']}, {about['description']}"
     text = f"{what}; {case.words}"

@@ -15,7 +15,7 @@ from adafw.experiments.load import check_seeds, load_spec
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.plan import about_file, parts_of, prepare, runs_of, searches_of, with_rates
 from adafw.experiments.spec import Spec
-from adafw.experiments.work import WorkItem, is_done
+from adafw.experiments.work import AnyItem, is_done
 from adafw.experiments.workers import perform_all
 from adafw.io.atomic import discard_partial, write_text
 from adafw.tensorboard import writer_class
@@ -85,6 +85,7 @@ def reproduce(
     runs = runs_of(spec, parts, work)  # as many as with the rates that are searched for
     bar.start(spec.name, len(searches) + len(runs))
     _perform(searches, workers, bar, spec, parts)
+    # The files of the runs are named by their settings, so that they are known only now.
     spec, tried = with_rates(spec, searches)
     runs = runs_of(spec, parts, work)
     _perform(runs, workers, bar, spec, parts)
@@ -95,11 +96,16 @@ def reproduce(
         boards.log_runs(outcome, Path(tensorboard))
     for path in parts.values():  # large, and of no use once every run is done
         shutil.rmtree(path, ignore_errors=True)
+    discard_partial(work)  # a worker outlives a killed run by moments, and may have left one since
     return outcome
 
 
 def _perform(
-    items: Sequence[WorkItem[Any, Any]], workers: int, bar: Bar, spec: Spec, parts: dict[str, Path]
+    items: Sequence[AnyItem],
+    workers: int,
+    bar: Bar,
+    spec: Spec,
+    parts: dict[str, Path],
 ) -> None:
     """Does what is left of the work; the data are made only if something is."""
     if not all(is_done(item) for item in items):

@@ -18,13 +18,16 @@ from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.verdicts import Claim
-from adafw.experiments.work import RUN, WorkItem
+from adafw.experiments.work import RUN, AnyItem
 from adafw.io.atomic import write_text
 from adafw.recorder import Records
 
 
 def collect(
-    spec: Spec, data: dict[str, dict[str, Any]], items: Sequence[WorkItem[Any, Any]], workers: int
+    spec: Spec,
+    data: dict[str, dict[str, Any]],
+    items: Sequence[AnyItem],
+    workers: int,
 ) -> Outcome:
     """Reads the files of all finished runs."""
     curves: list[Curve] = []
@@ -32,6 +35,7 @@ def collect(
     compared: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for item in items:
         found = json.loads(item.file.read_text())
+        # Repeats of a seed come one after the other, in the order of the plan.
         if item.role == RUN:
             compared.setdefault((item.case.name, item.method.label, item.seed), []).append(found)
         else:
@@ -46,7 +50,7 @@ def collect(
 
 
 def _curve(
-    case: Case[Any],
+    case: Case[Method],
     method: Method,
     runs: dict[int, list[dict[str, Any]]],
     trace: type[Records[Any]],
@@ -83,6 +87,7 @@ def _merged(runs: list[dict[str, Any]], trace: type[Records[Any]]) -> Records[An
     for name in ("cpu_seconds", "wall_seconds"):
         column = trace.columns.index(name)
         for i, row in enumerate(rows):
+            # Where records go by the clock, repeats may have other ones, or fewer.
             times = [run["records"][i][column] for run in runs if _same(run["records"], i, row)]
             row[column] = float(np.median(times))
     return trace([tuple(row) for row in rows])

@@ -60,6 +60,7 @@ class Method(ABC):
 
 
 M = TypeVar("M", bound=Method)
+M_co = TypeVar("M_co", bound=Method, covariant=True)
 
 
 def read_methods(
@@ -85,7 +86,7 @@ def read_methods(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(ABC, Generic[M]):
+class Case(ABC, Generic[M_co]):
     """One entry of a file's `problems`: data, what is minimised on them, the methods compared.
 
     Relative paths in the data's table start at `folder`.
@@ -93,7 +94,7 @@ class Case(ABC, Generic[M]):
 
     name: str
     data: Mapping[str, Any]
-    methods: tuple[M, ...]
+    methods: tuple[M_co, ...]
     folder: str = "."
 
     @property
@@ -117,7 +118,7 @@ class Spec:
     name: str
     title: str
     kind: str
-    cases: tuple[Case[Any], ...]
+    cases: tuple[Case[Method], ...]
     budget: Mapping[str, Any]
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     repeats: int = 1
@@ -133,6 +134,6 @@ class Spec:
         """Which form of the experiment it is, in a word."""
         return "quick" if self.quick else "reduced" if self.reduced else "full"
 
-    def setting(self, case: Case[Any], method: Method) -> str:
+    def setting(self, case: Case[Method], method: Method) -> str:
         """The settings of a method, with the case in front where there are several."""
         return f"{case.name}: {method.setting}" if len(self.cases) > 1 else method.setting

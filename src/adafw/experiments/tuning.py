@@ -25,7 +25,7 @@ def tune_method(
     return kind_of(spec).tune(case, method, budget, measure, seed, report)
 
 
-def _find(spec: Spec, label: str, case_name: str | None) -> tuple[Case[Any], Method]:
+def _find(spec: Spec, label: str, case_name: str | None) -> tuple[Case[Method], Method]:
     cases = [case for case in spec.cases if case_name in (None, case.name)]
     if not cases:
         names = ", ".join(case.name for case in spec.cases)

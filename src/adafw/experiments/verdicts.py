@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from adafw.experiments.outcome import Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 
 HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "fails", "undecided", "not tested"
 
@@ -24,18 +23,18 @@ class Claim:
     evidence: str
 
 
-class Claims(dict[str, Callable[[Outcome, Case[Any]], Claim]]):
+class Claims(dict[str, Callable[[Outcome, Case[Method]], Claim]]):
     """The claims that a file may name: name -> judge of (outcome, case)."""
 
     def named(
         self, name: str, statement: str, source: str
     ) -> Callable[
-        [Callable[[Outcome, Case[Any]], Finding]], Callable[[Outcome, Case[Any]], Finding]
+        [Callable[[Outcome, Case[Method]], Finding]], Callable[[Outcome, Case[Method]], Finding]
     ]:
         """Makes a function that finds verdict and evidence the judge of the claim `name`."""
 
-        def register(find: Callable[[Outcome, Case[Any]], Finding]) -> Callable[..., Finding]:
-            def judge(outcome: Outcome, case: Case[Any]) -> Claim:
+        def register(find: Callable[[Outcome, Case[Method]], Finding]) -> Callable[..., Finding]:
+            def judge(outcome: Outcome, case: Case[Method]) -> Claim:
                 verdict, evidence = find(outcome, case) or (UNTESTED, "")
                 return Claim(case.name, statement, source, verdict, evidence)
 

@@ -10,13 +10,13 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import adafw
 from adafw.experiments.spec import Case, Method
 from adafw.io.atomic import write_text
 
-C_co = TypeVar("C_co", bound=Case[Any], covariant=True)
+C_co = TypeVar("C_co", bound=Case[Method], covariant=True)
 M_co = TypeVar("M_co", bound=Method, covariant=True)
 
 RUN, SEARCH = "run", "search"  # roles; a kind may have more, of runs that are not compared
@@ -40,6 +40,10 @@ class WorkItem(Generic[C_co, M_co]):
     state_file: Path
 
 
+#: One of any kind.
+AnyItem: TypeAlias = WorkItem[Case[Method], Method]
+
+
 class Stopped(Exception):
     """The run was asked to stop and has saved its state."""
 
@@ -59,7 +63,7 @@ def asked_to_stop() -> bool:
     return _stop is not None and bool(_stop.is_set())
 
 
-def is_done(item: WorkItem[Any, Any]) -> bool:
+def is_done(item: AnyItem) -> bool:
     """Whether the outcome is there; a file that cannot be read is set aside, and done again."""
     if not item.file.is_file():
         return False
@@ -79,10 +83,11 @@ def set_aside(path: Path) -> None:
     path.replace(path.with_name(f"{path.name}.damaged"))
 
 
-def finish(item: WorkItem[Any, Any], outcome: dict[str, Any]) -> None:
+def finish(item: AnyItem, outcome: dict[str, Any]) -> None:
     """Writes the outcome of a piece of work, and when and by which source it was made."""
     made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}
     write_text(item.file, json.dumps({**outcome, "made": made}))
+    # After the outcome: a run killed in between is done, and its state is of no use.
     item.state_file.unlink(missing_ok=True)
 
 

@@ -5,18 +5,18 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import connection
 from typing import Any
 
 from adafw.experiments.kinds import kind_of
-from adafw.experiments.work import SEARCH, WorkItem, finish, is_done, listen_to
+from adafw.experiments.work import SEARCH, AnyItem, finish, is_done, listen_to
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def perform(item: WorkItem[Any, Any]) -> None:
+def perform(item: AnyItem) -> None:
     """In a worker: does one piece of work and writes its outcome."""
     kind = kind_of(item)
     if item.role != SEARCH:
@@ -28,11 +28,10 @@ def perform(item: WorkItem[Any, Any]) -> None:
     finish(item, {"exponent": exponent, "settled": tuning.settled, "trials": trials})
 
 
-def perform_all(
-    items: Sequence[WorkItem[Any, Any]], workers: int, advance: Callable[[], None]
-) -> None:
+def perform_all(items: Sequence[AnyItem], workers: int, advance: Callable[[], None]) -> None:
     """Does what is left: items whose files are missing; `advance` is called once for each."""
     left = []
+    # Asked again here: what a run before this one has done is not done twice.
     for item in items:
         if is_done(item):
             advance()
@@ -40,12 +39,13 @@ def perform_all(
             left.append(item)
     if not left:
         return
+    # Not fork: BLAS and numba threads of this process would be copied without running.
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     with (
         _one_thread_each(),
         ProcessPoolExecutor(
-            min(workers, len(left)), context, initializer=_start_worker, initargs=(stop,)
+            min(workers, len(left)), context, initializer=start_worker, initargs=(stop,)
         ) as pool,
     ):
         waiting: set[Future[None]] = {pool.submit(perform, item) for item in left}
@@ -77,14 +77,19 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _start_worker(stop: Any) -> None:
+def start_worker(stop: Any) -> None:
+    """What a process does first to become a worker, which `stop` asks to end."""
     listen_to(stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
-def _die_with(parent: int) -> None:
-    """Ends this process when the main one was killed; finished files are whole whenever it is."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+def _die_with_parent() -> None:
+    """Ends this process as soon as the main one was killed; finished files are whole whenever.
+
+    At once, as the next run may begin at once, and would not expect others in its folder.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

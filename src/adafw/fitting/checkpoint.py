@@ -14,7 +14,7 @@ from adafw.fitting.linear import Fit, Resume
 from adafw.fitting.storage import read_arrays, write_arrays
 from adafw.recorder import Trace
 from adafw.solver import State
-from adafw.typing import Plain
+from adafw.typing import Json, Plain
 
 #: Of the file. Format 1, of adafw 0.1, held one unfinished fit and no notice of the radius.
 FORMAT = 2
@@ -94,12 +94,13 @@ class Checkpoint:
                 "--resume to start anew."
             ) from None
 
-    def _take(self, header: dict[str, Plain], arrays: dict[str, NDArray[Any]]) -> None:
+    def _take(self, header: dict[str, Json], arrays: dict[str, NDArray[Any]]) -> None:
         """Finished fits and states from the parts of a file; anything may be wrong with them."""
         for k, numbers in header["fits"].items():
             coef = arrays[f"fit{k}.coef"]
             if coef.ndim != 1 or coef.dtype.kind != "f" or not np.isfinite(coef).all():
                 raise ValueError
+            # A file may hold anything: what is missing or of another type is told here.
             if set(numbers) != set(_NUMBERS) or any(
                 isinstance(number, list | dict) for number in numbers.values()
             ):
@@ -124,11 +125,11 @@ class Checkpoint:
         header: dict[str, Plain] = {
             "identity": self.identity,
             "fits": {
-                k: {n: _number(getattr(fit, n)) for n in _NUMBERS}
+                str(k): {n: _number(getattr(fit, n)) for n in _NUMBERS}
                 for k, fit in self.finished.items()
             },
             "current": {
-                k: {
+                str(k): {
                     "learning_rate": _number(now.learning_rate),
                     "batch_intercept": now.batch_intercept,
                 }

@@ -84,6 +84,7 @@ class Design:
         if not fit_intercept:
             return Risk(LinearModel(self.rows, y, loss, self.weights), lambda x: 0.0)
         if loss.quadratic and loss.residual:
+            # Their mean is where the sum of the parabolas, all of one curvature, is least.
             best = -loss.slope(np.zeros_like(y), y) / loss.curvature  # where each loss is least
             mean_y = float(np.average(best, weights=self.weights))
             rows, mean = self.centred

@@ -98,8 +98,9 @@ class Judge:
 
     def radius_matters(self, x: Array, value: float) -> bool:
         """Whether x is at the boundary, or a gap over ten times the set above 1 % of the value."""
-        if not hasattr(self.constraint, "radius") or self.constraint.violation(1.01 * x) > 0:
+        if not self.constraint.radial or self.constraint.violation(1.01 * x) > 0:
             return True
+        # The gap over 10 C bounds what a ten times larger radius could gain.
         g = self.risk.f.gradient(x)
         larger_gap = float(dot(g, x - 10 * self.constraint.lmo(g)))
         return larger_gap > 0.01 * max(abs(value), FLOOR)

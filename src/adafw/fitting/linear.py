@@ -95,6 +95,7 @@ def fit_linear(
     def find_rate(preset: Preset) -> float:
         if resume is not None:
             return resume.learning_rate
+        # On a part of the rows: rates carry over, and the search must not cost more than the fit.
         part, y_part = design.sample(y, SAMPLE, settings.seed)
         f = part.risk(y_part, plan.loss, settings.fit_intercept).f
         return search(f, constraint, preset, seconds)
@@ -115,6 +116,7 @@ def fit_linear(
     else:
         x0 = _inside(start, constraint, risk.f)
         how = {"x0": x0, "seed": settings.seed}
+    # Limits of `minimize` count from the very beginning; the deadline is about this call.
     used = 0.0 if resume is None else resume.state.wall_seconds
     result = minimize(
         risk.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,

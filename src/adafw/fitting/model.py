@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adafw.fitting.predictor import LinearPredictor
 from adafw.fitting.storage import read_arrays, write_arrays
 from adafw.names import LOSSES
-from adafw.typing import Plain
+from adafw.typing import Json
 
 #: Of the file; raise it when a field changes its meaning.
 FORMAT = 1
@@ -30,7 +30,7 @@ class LinearModelFile:
     coef: NDArray[Any]
     intercept: NDArray[Any]
     classes: NDArray[Any] | None
-    header: dict[str, Plain]
+    header: dict[str, Json]
 
     @property
     def n_features(self) -> int:
@@ -119,7 +119,7 @@ def _wrongs(model: LinearModelFile) -> Iterator[str]:
         yield "its radius is no number"
 
 
-def _lacking(table: Plain, wanted: Mapping[str, type], where: str) -> Iterator[str]:
+def _lacking(table: Json, wanted: Mapping[str, type], where: str) -> Iterator[str]:
     if not isinstance(table, dict):
         yield f"{where} is no table"
         return

@@ -90,6 +90,7 @@ class Settings:
         rate = self.learning_rate
         if isinstance(rate, str) and rate != "auto":
             raise ValueError(f"learning_rate must be auto or a number, got {rate!r}.")
+        # Asked for to be refused here, before data are read.
         _ = self.jobs
         known = isinstance(self.algorithm, Algorithm) or callable(self.algorithm)
         if not (known or self.algorithm == "auto" or self.algorithm in ALGORITHMS):
@@ -167,6 +168,7 @@ class Plan:
 
     def identity(self) -> dict[str, Plain]:
         """Everything but the data that changes the iterates: what a checkpoint must agree with."""
+        # These are in the descriptions of loss and set, by value: l1 and L1Ball are one.
         named = ("loss", "delta", "constraint", "radius", "constraint_params")
         return {
             "loss": _plain(describe(self.loss)),

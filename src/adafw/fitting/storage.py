@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adafw.io.arrays import TooLarge, read_npz, write_npz
 from adafw.io.damage import DAMAGE, is_damage
-from adafw.typing import Plain
+from adafw.typing import Json, Plain
 
 
 def write_arrays(
@@ -27,13 +27,14 @@ def write_arrays(
 
 def read_arrays(
     path: str | os.PathLike[str], kind: str, version: int, known: str, oldest: int = 1
-) -> tuple[dict[str, Plain], dict[str, NDArray[Any]]]:
+) -> tuple[dict[str, Json], dict[str, NDArray[Any]]]:
     """(header, arrays) of a file of this kind; one that is not, too old or newer, is refused.
 
     `known` is a pattern of the arrays' names; others are not looked at.
     """
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file, got a directory.")
+    # Names that are not known are not read: they may be of any size.
     pattern = re.compile(f"header|{known}")
     try:
         arrays = read_npz(path, lambda name: bool(pattern.fullmatch(name)), packed=False)

@@ -36,6 +36,7 @@ def drive(
     if n == 0:
         iterate(Batches(s.t, as_batch(np.empty(0, np.int64), f.n_terms), np.zeros(1, np.int64)))
         return s
+    # A second Ctrl-C may break in anywhere below: x has then moved, and the counts have not.
     s.torn = True
     source = _Source(s.rng, f.n_terms, cost)
     last = s.t + n
@@ -86,6 +87,7 @@ class _Source:
             now = t + len(ends) - 1
             whole = sees_all(gradient, now, self.n_terms)
             work = ends[-1] * per_row + (len(ends) - 1) * per_iteration
+            # A call that takes long would keep the keyboard waiting.
             full = ends[-1] >= _MANY or work >= _WORK
             if len(ends) > 1 and (whole or full or not self.several):
                 break
@@ -93,6 +95,7 @@ class _Source:
                 0 if whole and type(gradient) is SVRF else gradient.batch_size(now, self.n_terms)
             )
             ends.append(ends[-1] + drawn)
+        # To be drawn again if the run ends in the middle of what is drawn here.
         if self.several:
             self.before = self.rng.bit_generator.state
         indices = self._draw(ends[-1])

@@ -89,8 +89,10 @@ class LazyL1:
             table[:, 0], table[:, 1] = s.x, g
         if squares is not None and (not fresh or squares.any()):
             table[:, 2] = squares
+        # Twice the iteration up to which a row is right; the last bit marks candidates.
         if s.t:
             table.view(np.uint64)[:, 3] = 2 * s.t
+        # One row may add all its features to the list before it is thinned.
         longest = int(np.diff(f.rows.arrays[2]).max())
         s.workspace |= {
             "table": table,
@@ -121,7 +123,7 @@ class LazyL1:
         support, listed = kept["support"], kept["candidates"]
         candidates = np.empty(max(kept["capacity"], listed.size), np.int64)
         candidates[: listed.size] = listed
-        steps = problem.steps(algorithm, s.t, count)
+        steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
         done, size, found = lazy_l1.run(
             problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
@@ -141,6 +143,7 @@ def _check_workspace(kept: dict[str, Any], s: State) -> None:
     n = s.x.size
     table = kept["table"]
     expect(table[:, :3] if np.ndim(table) == 2 else table, "workspace.table", np.empty((n, 3)))
+    # The fourth column is a counter in the bits of a float, and meaningless as one.
     stamps = np.ascontiguousarray(table).view(np.uint64)
     if table.shape != (n, 4) or (stamps[:, 3] > 2 * s.t + 1).any():
         raise Damaged("workspace.table", f"of iterations up to {s.t}", "later ones")
@@ -175,6 +178,7 @@ def _publish(s: State) -> None:
 def _aligned_zeros(n: int) -> Any:
     """A table of n rows of 32 bytes, none of which crosses a cache line of 64."""
     flat = np.zeros(4 * n + 8)
+    # numpy aligns to 16 bytes only.
     skip = -(flat.ctypes.data // 8) % 8
     return flat[skip : skip + 4 * n].reshape(n, 4)
 

@@ -15,7 +15,7 @@ from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
 from adafw.integrity import expect, expect_number
 from adafw.kernels import codes
-from adafw.kernels.parts import Batches, Bits, Estimate, Point
+from adafw.kernels.parts import Batches, Bits, Estimate, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
 
@@ -43,6 +43,7 @@ class LinearBalls:
             )
         if "level" in kept:
             expect_number(kept["level"], "workspace.level", float, -np.inf, np.inf)
+        # Compiles everything before the clock starts.
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -86,23 +87,24 @@ class _L1:
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
         count = batches.ends.size - 1
         into = _estimate(f, algorithm, s)
-        steps = problem.steps(algorithm, s.t, count)
+        steps = problem.steps(algorithm, s.t, count, s.step.get("sum_squares", into.g[:0]))
         projected = steps.kind == codes.PROJECTED
+        # A projection may fill x; an inner step adds one coordinate at most.
         most = self.n if projected else count * steps.inner_steps
         active = problem.active(self.support, most, self.n)
         work = (
             problem.terms(f), batches, into,
-            Bits(into.g.view(self.peaks.dtype), *self.limits, self.peaks),
-            s.step.get("sum_squares", into.g[:0]), steps, Point(s.x, self.radius),
-            active, self.support.size,
+            Bits(into.g.view(self.peaks.dtype), *self.limits, self.peaks), steps,
+            Point(s.x, self.radius),
+            Support(active, self.support.size, s.workspace.get("level", 0.0)),
         )  # fmt: skip
         if projected:
-            level = s.workspace.get("level", 0.0)
-            done, size, projections, level = self.kernels.run_projected(*work, level)
+            done, size, projections, level = self.kernels.run_projected(*work)
             s.workspace["level"] = level
             problem.count_minimisers(self.constraint, algorithm, s, projections)
         else:
             done, size = self.kernels.run(*work)
+        # A copy: a view would keep the whole index, which may be of length n.
         self.support = active.index[:size].copy()
         return int(done)
 
@@ -133,8 +135,11 @@ class _LInf:
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
         into = _estimate(f, algorithm, s)
         done, projections = self.kernel(
-            problem.terms(f), batches, into, s.step.get("sum_squares", into.g[:0]),
-            problem.steps(algorithm, s.t, batches.ends.size - 1), Point(s.x, self.radius),
+            problem.terms(f), batches, into,
+            problem.steps(
+                algorithm, s.t, batches.ends.size - 1, s.step.get("sum_squares", into.g[:0])
+            ),
+            Point(s.x, self.radius),
         )  # fmt: skip
         problem.count_minimisers(self.constraint, algorithm, s, projections)
         return int(done)

@@ -17,6 +17,7 @@ from adafw.rows import CSRRows, DenseRows
 from adafw.schedules import Schedule
 from adafw.solver import State
 from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
+from adafw.typing import Array
 
 _LOSSES: dict[type, int] = {
     Squared: codes.SQUARED,
@@ -55,10 +56,12 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     step = algorithm.step
     if type(algorithm.gradient) not in _ESTIMATES:
         return False
+    # Rules that look at f cannot be followed inside a kernel.
     if type(step) is FrankWolfeStep:
         return type(step.step_size) is Schedule and step.averaging is None
     if is_projected(algorithm) and type(algorithm.gradient) is not gradients.CSFW:
         return False
+    # The number of inner steps would depend on the data, and the kernels make room beforehand.
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
     if type(step) is AdaptiveStep and step.corrective:
@@ -94,8 +97,7 @@ def is_sparse(f: Any) -> bool:
 
 def row_length(f: Any) -> float:
     """Stored entries of a row, on average."""
-    m, n = f.rows.shape
-    return float(f.rows.matrix.nnz / m) if is_sparse(f) else float(n)
+    return float(f.rows.stored / f.rows.shape[0])
 
 
 def terms(f: Any) -> Terms:
@@ -112,17 +114,17 @@ def estimate_code(algorithm: Algorithm) -> int:
     return _ESTIMATES[type(algorithm.gradient)]
 
 
-def steps(algorithm: Algorithm, t: int, count: int) -> Steps:
+def steps(algorithm: Algorithm, t: int, count: int, squares: Array) -> Steps:
     """The step, with the values of its schedules for `count` iterations from t."""
     step: Any = algorithm.step
     kind = codes.PROJECTED if is_projected(algorithm) else _STEPS[type(step)]
     none = np.empty(0)
     if kind == codes.FRANK_WOLFE:
-        return Steps(kind, _values(step.step_size, t, count), none, 1, 0.0)
+        return Steps(kind, _values(step.step_size, t, count), none, 1, 0.0, squares)
     etas, offset = _values(step.learning_rate, t, count), step.metric.offset
     if kind == codes.PROJECTED:
-        return Steps(kind, etas, none, 0, offset)
-    return Steps(kind, etas, _values(step.max_step, t, count), step.inner_steps, offset)
+        return Steps(kind, etas, none, 0, offset, squares)
+    return Steps(kind, etas, _values(step.max_step, t, count), step.inner_steps, offset, squares)
 
 
 def active(support: Any, more: int, n: int) -> Active:

@@ -53,7 +53,7 @@ def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLik
         for name, array in rows.parts().items():
             write_npy(partial / f"{name}.npy", array)
         m, n = rows.shape
-        _Manifest(rows.describe()["name"], (m, n), rows.dtype.name).write(partial)
+        _Manifest(str(rows.describe()["name"]), (m, n), rows.dtype.name).write(partial)
 
 
 def load_parts(directory: FileName) -> tuple["Matrix", NDArray[np.generic]]:

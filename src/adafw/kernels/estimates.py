@@ -1,7 +1,5 @@
 """The estimates of CSFW and SVRF for linear models: line 2 of both templates."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.codes import CSFW, SVRF
@@ -9,13 +7,14 @@ from adafw.kernels.jit import jit
 from adafw.kernels.losses import slope
 from adafw.kernels.parts import Batches, Estimate, Terms
 from adafw.kernels.rows import add_rows, row_dots
+from adafw.typing import Array
 
 #: Rows whose products are taken together, so that they are still in the cache when they are added.
 TILE = 16
 
 
 @jit
-def slopes(terms: Terms, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def slopes(terms: Terms, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     """out[k - first] = phi_i'(<a_i, x> + b) with i = batch[k], for first <= k < last."""
     rows, y, weights, loss, intercept = terms
     row_dots(rows, batch, first, last, x, out)
@@ -26,7 +25,7 @@ def slopes(terms: Terms, batch: Any, first: int, last: int, x: Any, out: Any) ->
 
 
 @jit
-def estimate(terms: Terms, batches: Batches, k: int, x: Any, into: Estimate) -> None:
+def estimate(terms: Terms, batches: Batches, k: int, x: Array, into: Estimate) -> None:
     """g of the k-th batch at x, in place.
 
     An index that stands twice in a batch changes nothing the second time in CSFW, as alpha_i is

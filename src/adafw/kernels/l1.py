@@ -13,7 +13,8 @@ import numpy as np
 from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
-from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Terms
+from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Support, Terms
+from adafw.typing import Array
 
 BLOCK = 512
 #: The level of the last projection, times this, is where the search for the next one begins.
@@ -32,7 +33,7 @@ def largest(bits: Any, magnitude: Any) -> Any:
 
 
 @jit
-def sweep(g: Any, bits: Bits, sum_squares: Any) -> Any:
+def sweep(g: Array, bits: Bits, sum_squares: Array) -> Any:
     """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
 
     Integers are compared many at a time, and NaN counts as larger than infinity. Returns the
@@ -59,6 +60,7 @@ def first_largest(bits: Bits) -> int:
     for b in range(1, peaks.size):
         if peaks[b] > peaks[block]:
             block = b
+    # Blocks before this one have lower peaks, so that the first hit in it is the lowest index.
     j = block * BLOCK
     while words[j] & magnitude != peaks[block]:
         j += 1
@@ -66,7 +68,7 @@ def first_largest(bits: Bits) -> int:
 
 
 @jit
-def hide(j: int, g: Any, bits: Bits) -> None:
+def hide(j: int, g: Array, bits: Bits) -> None:
     """g_j = 0: coordinate j has become active, and the others are searched without it."""
     words, magnitude, _, peaks = bits
     g[j] = 0
@@ -79,6 +81,7 @@ def insert(active: Active, size: int, j: int, g: float, h: float) -> int:
     """Makes coordinate j, where x = y = 0, active; returns its position."""
     index, gs, hs, xs, ys, qs = active
     k = size
+    # Few are active: moving them up costs less than a sort, and keeps the order that sums need.
     while k > 0 and index[k - 1] > j:
         index[k], gs[k], hs[k] = index[k - 1], gs[k - 1], hs[k - 1]
         xs[k], ys[k], qs[k] = xs[k - 1], ys[k - 1], qs[k - 1]
@@ -109,6 +112,7 @@ def advance(active: Active, size: int, where: int, radius: float, eta: float, bo
         d = (vertex if k == where else 0.0) - ys[k]
         slope -= qs[k] * d
         curvature += d * hs[k] * d
+    # Written so that NaN stops, too: neither 0 / 0 nor inf * 0 is formed.
     if not (slope > 0 and curvature > 0):
         return
     gamma = min(eta * (slope / curvature), bound)
@@ -117,7 +121,7 @@ def advance(active: Active, size: int, where: int, radius: float, eta: float, bo
 
 
 @jit
-def keep(index: Any, size: int, x: Any) -> int:
+def keep(index: Array, size: int, x: Array) -> int:
     """Forgets the coordinates where x = 0; returns how many are left."""
     kept = 0
     for k in range(size):
@@ -129,14 +133,14 @@ def keep(index: Any, size: int, x: Any) -> int:
 
 @jit
 def adaptive_step(
-    g: Any, bits: Bits, sum_squares: Any, steps: Steps, t: int, point: Point, active: Active,
-    size: int,
-) -> int:  # fmt: skip
+    g: Array, bits: Bits, steps: Steps, t: int, point: Point, active: Active, size: int
+) -> int:
     """Template 3 with AdaGrad's metric; returns the size of the support, -1 if g is not finite."""
     x, radius = point
     index, gs, hs, xs, ys, qs = active
     words, magnitude, refused, _ = bits
     eta, bound, offset = steps.sizes[t], steps.bounds[t], steps.offset
+    sum_squares = steps.sum_squares
     finite = True
     for k in range(size):
         j = index[k]
@@ -152,6 +156,8 @@ def adaptive_step(
     for _ in range(steps.inner_steps):
         where = steepest(active, size, eta)
         best = abs(qs[where]) if where >= 0 else -1.0
+        # The LMO over all coordinates: the best inactive against the best active one, ties to the
+        # lower index. Off the active ones y = x = 0, and grad Q is g itself.
         if abs(g[other]) > best or (abs(g[other]) == best and other < index[where]):
             if g[other] == 0:
                 break  # grad Q = 0: no step moves y any more
@@ -164,6 +170,7 @@ def adaptive_step(
             other = first_largest(bits)
         advance(active, size, where, radius, eta, bound)
     for k in range(size):
+        # What was hidden comes back: g is the state's, and the next estimate builds on it.
         g[index[k]] = gs[k]
         x[index[k]] = ys[k] if abs(ys[k]) >= NEGLIGIBLE * radius else 0.0
     return keep(index, size, x)
@@ -171,7 +178,7 @@ def adaptive_step(
 
 @jit
 def frank_wolfe_step(
-    g: Any, bits: Bits, gamma: float, point: Point, active: Active, size: int
+    g: Array, bits: Bits, gamma: float, point: Point, active: Active, size: int
 ) -> int:
     """Template 1; returns the size of the support, -1 if g is not finite."""
     x, radius = point
@@ -197,20 +204,27 @@ def frank_wolfe_step(
 
 @jit
 def gather(
-    g: Any, bits: Bits, metric: tuple[Any, float], x: Any, support: Any, active: Active,
-    eta: float, level: float,
-) -> tuple[int, float]:  # fmt: skip
+    g: Array,
+    bits: Bits,
+    steps: Steps,
+    t: int,
+    x: Array,
+    support: Array,
+    active: Active,
+    level: float,
+) -> tuple[int, float]:
     """The coordinates of u = x - eta g / h that may stay non-zero when shrunk by level / h.
 
-    `metric` is (sum_squares, offset). Off the support these are the coordinates with
-    eta |g_j| > level, so that h is not needed to tell. Fills `active` with (index, |u|, 1 / h, u);
-    returns their number (-1 if an h is infinite), and the level as rounded.
+    Off the support these are the coordinates with eta |g_j| > level, so that h is not needed to
+    tell. Fills `active` with (index, |u|, 1 / h, u); returns their number (-1 if an h is infinite),
+    and the level as rounded.
     """
     index, sizes, widths, us, _, _ = active
     words, magnitude, _, peaks = bits
-    sum_squares, offset = metric
+    eta, offset, sum_squares = steps.sizes[t], steps.offset, steps.sum_squares
     cut = np.empty(1, g.dtype)
     cut[0] = level / eta
+    # Compared as bits, as the peaks are; rounded to the dtype of g first, hence the level returned.
     least = cut.view(words.dtype)[0] & magnitude
     count = p = 0
     for b in range(peaks.size):
@@ -220,6 +234,7 @@ def gather(
                 if words[j] & magnitude > least or x[j] != 0:
                     index[count] = j
                     count += 1
+        # The support stays in whatever |g_j| is; in a block looked through it is in already.
         while p < support.size and support[p] < last:
             if peaks[b] <= least:
                 index[count] = support[p]
@@ -276,9 +291,15 @@ def shrink(active: Active, count: int, level: float, radius: float) -> float:
 
 @jit
 def projected_step(
-    g: Any, bits: Bits, metric: tuple[Any, float], eta: float, level: float, point: Point,
-    active: Active, size: int,
-) -> tuple[int, float]:  # fmt: skip
+    g: Array,
+    bits: Bits,
+    steps: Steps,
+    t: int,
+    level: float,
+    point: Point,
+    active: Active,
+    size: int,
+) -> tuple[int, float]:
     """Algorithm 2, lines 3 and 4; returns the size of the support (-1: not finite) and the level.
 
     The level is sought from a little below the last one. If it turns out to be lower, the tangent
@@ -286,12 +307,13 @@ def projected_step(
     """
     x, radius = point
     index, _, _, us, ys, _ = active
-    if sweep(g, bits, metric[0]) >= bits.refused:
+    if sweep(g, bits, steps.sum_squares) >= bits.refused:
         return -1, level
+    # `gather` writes over the index while it still reads the old support.
     support = index[:size].copy()
     start = CAUTION * level
     for attempt in range(3):
-        count, start = gather(g, bits, metric, x, support, active, eta, start)
+        count, start = gather(g, bits, steps, t, x, support, active, start)
         if count < 0:
             return -1, level
         total, width, left = excess(active, count, start)
@@ -313,19 +335,19 @@ def projected_step(
 
 @jit
 def run(
-    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
-    point: Point, active: Active, size: int,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, steps: Steps, point: Point,
+    support: Support,
 ) -> tuple[int, int]:  # fmt: skip
     """One iteration for each batch, with Frank-Wolfe or adaptive steps.
 
     Returns the iterations done, fewer than asked for if g or h became infinite or NaN, and the
     size of the support.
     """
-    count = batches.ends.size - 1
+    count, active, size = batches.ends.size - 1, support.active, support.size
     for t in range(count):
         estimate(terms, batches, t, point.x, into)
         if steps.kind == ADAPTIVE:
-            size = adaptive_step(into.g, bits, sum_squares, steps, t, point, active, size)
+            size = adaptive_step(into.g, bits, steps, t, point, active, size)
         else:
             size = frank_wolfe_step(into.g, bits, steps.sizes[t], point, active, size)
         if size < 0:
@@ -335,18 +357,17 @@ def run(
 
 @jit
 def run_projected(
-    terms: Terms, batches: Batches, into: Estimate, bits: Bits, sum_squares: Any, steps: Steps,
-    point: Point, active: Active, size: int, level: float,
+    terms: Terms, batches: Batches, into: Estimate, bits: Bits, steps: Steps, point: Point,
+    support: Support,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """`run` with projections; returns their number, too, and the level of the last one."""
+    active, size, level = support
     count, projections = batches.ends.size - 1, 0
     for t in range(count):
         estimate(terms, batches, t, point.x, into)
         if largest(bits.g, bits.magnitude) == 0:
             continue  # nothing to move for, and projecting x again would only round it
-        size, level = projected_step(
-            into.g, bits, (sum_squares, steps.offset), steps.sizes[t], level, point, active, size
-        )
+        size, level = projected_step(into.g, bits, steps, t, level, point, active, size)
         if size < 0:
             return t, size, projections, level
         projections += 1

@@ -24,6 +24,7 @@ from adafw.kernels.l1 import NEGLIGIBLE, advance, insert, steepest
 from adafw.kernels.losses import slope
 from adafw.kernels.parts import Active, Batches, Ledger, Listed, Point, Steps, Terms
 from adafw.kernels.rows import ONE
+from adafw.typing import Array
 
 X, G, SQUARES, STAMP = 0, 1, 2, 3
 LISTED = np.uint64(1)
@@ -36,7 +37,7 @@ STALE, THINNED, REBUILT = 0, 1, 2
 
 
 @jit
-def reaching(table: Any, listed: Listed, threshold: float) -> int:
+def reaching(table: Array, listed: Listed, threshold: float) -> int:
     """How many candidates are not below the threshold (NaN is not)."""
     candidates, count, _ = listed
     reached = 0
@@ -82,7 +83,7 @@ def thin(ledger: Ledger, listed: Listed, size: int) -> Listed:
 
 
 @jit
-def longer(candidates: Any, count: int, size: int) -> Any:
+def longer(candidates: Array, count: int, size: int) -> Any:
     """A list of that size with the same first `count` candidates."""
     other = np.empty(size, candidates.dtype)
     for k in range(count):
@@ -91,7 +92,7 @@ def longer(candidates: Any, count: int, size: int) -> Any:
 
 
 @jit
-def rebuild(ledger: Ledger, listed: Listed, index: Any, size: int) -> Listed:
+def rebuild(ledger: Ledger, listed: Listed, index: Array, size: int) -> Listed:
     """The candidates from scratch: all with |g_j| at least half of the largest one not active.
 
     Thinned at once if these are many. The active coordinates are index[:size].
@@ -122,7 +123,7 @@ def rebuild(ledger: Ledger, listed: Listed, index: Any, size: int) -> Listed:
 
 
 @jit
-def is_active(index: Any, size: int, j: int) -> bool:
+def is_active(index: Array, size: int, j: int) -> bool:
     """Whether j is among the first `size` of the sorted index."""
     low, high = 0, size
     while low < high:
@@ -136,7 +137,7 @@ def is_active(index: Any, size: int, j: int) -> bool:
 
 @jit
 def leaders(
-    table: Any, listed: Listed, index: Any, size: int, refused: float, leading: Any
+    table: Array, listed: Listed, index: Array, size: int, refused: float, leading: Array
 ) -> bool:
     """The candidates of largest |g_j| that are not active, in order, lowest index first if equal.
 
@@ -261,7 +262,7 @@ def move(active: Active, size: int, where: int, radius: float, gamma: float) -> 
 
 
 @jit
-def settle(active: Active, size: int, table: Any, point: Point) -> int:
+def settle(active: Active, size: int, table: Array, point: Point) -> int:
     """x = y on the active coordinates; those that are negligible become 0 and inactive."""
     x, radius = point
     index, _, _, _, ys, _ = active
@@ -286,7 +287,7 @@ def inner_loop(
     Returns (candidates, number of active coordinates, whether all is finite).
     """
     table, index, qs = ledger.table, active.index, active.q
-    kind, sizes, bounds, inner_steps, offset = steps
+    kind, sizes, bounds, inner_steps, offset, _ = steps
     refused = LARGE if kind == ADAPTIVE else np.inf
     eta = sizes[k] if kind == ADAPTIVE else np.inf
     best, found = np.empty(inner_steps), np.empty(inner_steps, np.int64)
@@ -339,7 +340,7 @@ def run(
 
 
 @jit
-def publish(ledger: Ledger, t: int, g: Any, sum_squares: Any) -> None:
+def publish(ledger: Ledger, t: int, g: Array, sum_squares: Array) -> None:
     """g and the accumulators as they are before iteration t; the table stays as it is.
 
     Where there are no accumulators, `sum_squares` is empty.

@@ -1,7 +1,6 @@
 """Steps on the linf ball, entry by entry."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -9,13 +8,14 @@ from adafw.kernels.codes import ADAPTIVE, FRANK_WOLFE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import Batches, Estimate, Point, Steps, Terms
+from adafw.typing import Array
 
 #: Entries summed side by side; the compiler may not reorder a single sum.
 LANES = 64
 
 
 @jit
-def model(g: Any, h: Any, point: Point, y: Any, d: Any, eta: float) -> tuple[float, float]:
+def model(g: Array, h: Array, point: Point, y: Array, d: Array, eta: float) -> tuple[float, float]:
     """Lines 6 and 7: d = lmo(q) - y for q = g + h (y - x) / eta; returns -<q, d> and <d, h d>."""
     x, radius = point
     slopes, curvatures = np.zeros(LANES), np.zeros(LANES)
@@ -31,7 +31,9 @@ def model(g: Any, h: Any, point: Point, y: Any, d: Any, eta: float) -> tuple[flo
 
 
 @jit
-def adaptive_step(g: Any, h: Any, steps: Steps, t: int, point: Point, y: Any, d: Any) -> None:
+def adaptive_step(
+    g: Array, h: Array, steps: Steps, t: int, point: Point, y: Array, d: Array
+) -> None:
     """Lines 4 to 11 of Template 3, x in place; y and d are room for as many entries."""
     x, eta, bound = point.x, steps.sizes[t], steps.bounds[t]
     for j in range(x.size):
@@ -48,7 +50,7 @@ def adaptive_step(g: Any, h: Any, steps: Steps, t: int, point: Point, y: Any, d:
 
 
 @jit
-def look(g: Any) -> tuple[bool, bool]:
+def look(g: Array) -> tuple[bool, bool]:
     """(whether g is finite in every entry, whether it is not 0 in one)."""
     infinite = moves = False
     for j in range(g.size):
@@ -59,7 +61,7 @@ def look(g: Any) -> tuple[bool, bool]:
 
 @jit
 def run(
-    terms: Terms, batches: Batches, into: Estimate, sum_squares: Any, steps: Steps, point: Point
+    terms: Terms, batches: Batches, into: Estimate, steps: Steps, point: Point
 ) -> tuple[int, int]:
     """One iteration for each batch.
 
@@ -67,7 +69,7 @@ def run(
     projections made.
     """
     g, (x, radius) = into.g, point
-    kind, sizes, _, _, offset = steps
+    kind, sizes, _, _, offset, sum_squares = steps
     h, y, d = np.empty(g.size), np.empty(g.size), np.empty(g.size)
     count, projections = batches.ends.size - 1, 0
     for t in range(count):

@@ -2,13 +2,15 @@
 
 from typing import Any, NamedTuple
 
+from adafw.typing import Array
+
 
 class Terms(NamedTuple):
     """f_i(x) = weights_i l(<a_i, x> + intercept, y_i), with a_i the rows of a matrix."""
 
     rows: Any  #: as kernels/rows.py takes them
-    y: Any
-    weights: Any  #: empty if all are 1
+    y: Array
+    weights: Array  #: empty if all are 1
     loss: int  #: its number in codes.py
     intercept: float
 
@@ -17,8 +19,8 @@ class Batches(NamedTuple):
     """Those of iterations t, t + 1, ..: the k-th holds the rows indices[ends[k] : ends[k + 1]]."""
 
     t: int
-    indices: Any
-    ends: Any
+    indices: Array
+    ends: Array
 
 
 class Estimate(NamedTuple):
@@ -29,28 +31,31 @@ class Estimate(NamedTuple):
     """
 
     kind: int
-    memory: Any
-    base: Any
-    g: Any
+    memory: Array
+    base: Array
+    g: Array
 
 
 class Steps(NamedTuple):
     """How x moves: the step's number, and for each iteration what its schedules say.
 
-    `sizes` are eta_t, or gamma_t in Template 1; `bounds` are those on the inner steps.
+    `sizes` are eta_t, or gamma_t in Template 1; `bounds` are those on the inner steps. The metric
+    is h = offset + sqrt(sum_squares), and g^2 is added to the squares in place; they are empty in
+    Template 1 and where a path keeps them elsewhere.
     """
 
     kind: int
-    sizes: Any
-    bounds: Any
+    sizes: Array
+    bounds: Array
     inner_steps: int
     offset: float
+    sum_squares: Array
 
 
 class Point(NamedTuple):
     """x, moved in place, and the radius of the ball that it stays in."""
 
-    x: Any
+    x: Array
     radius: float
 
 
@@ -61,12 +66,20 @@ class Active(NamedTuple):
     between or not, and the lowest index wins ties by itself.
     """
 
-    index: Any
-    g: Any
-    h: Any
-    x: Any
-    y: Any
-    q: Any
+    index: Any  # an Array; tuples have a method of that name
+    g: Array
+    h: Array
+    x: Array
+    y: Array
+    q: Array
+
+
+class Support(NamedTuple):
+    """The support of x, active.index[:size], and the level of the last projection onto the ball."""
+
+    active: Active
+    size: int
+    level: float
 
 
 class Bits(NamedTuple):
@@ -78,25 +91,25 @@ class Bits(NamedTuple):
     move x_j, and the run would stall without a word.
     """
 
-    g: Any
+    g: Array
     magnitude: Any  #: all bits but the sign
     refused: Any
-    peaks: Any
+    peaks: Array
 
 
 class Ledger(NamedTuple):
     """What a lazy run keeps of every feature and every row: see kernels/lazy_l1.py."""
 
-    table: Any
-    stamps: Any
-    alpha: Any
+    table: Array
+    stamps: Array
+    alpha: Array
     room: int
-    work: Any
+    work: Array
 
 
 class Listed(NamedTuple):
     """The candidates features[:size]: all with |g_j| >= threshold, and perhaps others."""
 
-    features: Any
+    features: Array
     size: int
     threshold: float

@@ -5,6 +5,7 @@ from typing import Any
 
 from adafw.kernels.jit import jit
 from adafw.kernels.l1 import largest
+from adafw.typing import Array
 
 
 @jit
@@ -20,7 +21,7 @@ def first_largest(bits: Any, magnitude: Any, infinity: Any) -> int:
 
 
 @jit
-def accumulate(g: Any, sum_squares: Any, offset: float, h: Any) -> None:
+def accumulate(g: Array, sum_squares: Array, offset: float, h: Array) -> None:
     """sum_squares += g^2, h = offset + sqrt(sum_squares)."""
     for j in range(g.size):
         sum_squares[j] += g[j] * g[j]

@@ -22,7 +22,7 @@ class Rows(ABC):
     #: (m, *shape of x).
     shape: tuple[int, ...]
     #: What `describe` returns, if that is settled: see `described`.
-    description: Plain = None
+    description: dict[str, Plain] | None = None
     #: Of points and products.
     dtype: np.dtype[Any]
     #: Whether `working` and `column_arrays` are known.
@@ -116,7 +116,7 @@ class Rows(ABC):
         raise TypeError(f"{type(self).__name__} cannot be saved; save the matrix it is made of.")
 
     @abstractmethod
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         """What tells this data from other data."""
 
     def described(self) -> "Rows":

@@ -79,7 +79,7 @@ class CentredRows(Rows):
     def block(self, part: slice) -> NDArray[Any]:
         return self.rows.block(part) - self.mean
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         inner = self.rows.describe()
         return {**inner, "name": f"centred {inner['name']}", "mean": describe(self.mean)}
 

@@ -38,6 +38,7 @@ class CSRRows(Rows):
         """(values, columns, starts) as the kernels take them: unsigned and read-only."""
         columns = self.matrix.indices
         starts = self.matrix.indptr.astype(np.int64, copy=False)
+        # An unsigned index needs no test for being negative, which numba would make at every entry.
         unsigned = np.uint32 if columns.dtype == np.int32 else np.uint64
         return (
             read_only(self.matrix.data),
@@ -52,6 +53,7 @@ class CSRRows(Rows):
         x = as_point(x, self.shape[1], "x")
         count = self.shape[0] if batch is None else rows_of.size
         out = np.empty(count, np.result_type(self.dtype, x.dtype))
+        # Below that, starting threads costs more than they save.
         if batch is not None or self.matrix.nnz < _LARGE:
             rows.dot(self.arrays, rows_of, 0, count, x, out)
             return out
@@ -170,7 +172,7 @@ class CSRRows(Rows):
         starts = self.matrix.indptr.astype(np.int64, copy=False)
         return {"data": self.matrix.data, "indptr": starts, "indices": self.matrix.indices}
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         return self.description or {
             "name": "csr",
             "shape": list(self.shape),

@@ -158,7 +158,7 @@ class DenseRows(Rows):
         step = max(1, _SLICE // self.shape[1])
         return [slice(k, k + step) for k in range(0, self.shape[0], step)]
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         return self.description or {"name": "dense", **digest(self.array)}
 
     def __str__(self) -> str:

@@ -69,7 +69,7 @@ class EntryRows(Rows):
     def doubled(self) -> Rows:
         return self._at(self.places, np.dtype(np.float64))
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         return {"name": "entries", "shape": list(self.shape), "places": digest(self.places)}
 
     def __str__(self) -> str:

@@ -61,7 +61,7 @@ class MatrixRows(Rows):
     def doubled(self) -> Rows:
         return MatrixRows(self.rows.doubled(), self.shape[1:])
 
-    def describe(self) -> Plain:
+    def describe(self) -> dict[str, Plain]:
         return {"name": "matrices", "shape": list(self.shape), "rows": self.rows.describe()}
 
     def __str__(self) -> str:

@@ -75,6 +75,7 @@ def _largest_ritz_value(A: Any, root: NDArray[Any] | None) -> float:
         range(_STEPS), golub_kahan(*(sides if n <= m else sides[::-1]), v), strict=False
     ):
         small[k, k], small[k, k + 1] = alpha, beta
+        # Without reorthogonalisation B has copies of singular values, but none too large.
         if min(alpha, beta) <= 1e-12 * small[0, 0]:  # an invariant subspace: nothing is left
             break
     return float(np.linalg.svd(small[: k + 1, : k + 1], compute_uv=False)[0]) ** 2

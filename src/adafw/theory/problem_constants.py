@@ -19,7 +19,7 @@ from adafw.objectives.base import FiniteSum, SeparableSum
 Ranges = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 #: max <a, x> over a norm ball is radius * ||a|| in the dual norm; p of that norm.
-_DUAL = {L1Ball: np.inf, L2Ball: 2.0, LInfBall: 1.0}
+_DUAL: dict[type[Constraint], float] = {L1Ball: np.inf, L2Ball: 2.0, LInfBall: 1.0}
 #: Up to so many multiplications, the images of all pairs of a simplex's vertices are compared.
 _PAIRS = 10**8
 
@@ -140,6 +140,7 @@ def data_constants(
 
 def prediction_range(f: SeparableSum, constraint: Constraint) -> Ranges:
     """(min <a_i, x>, max <a_i, x>) over x in the set, for every i: two LMO calls a row."""
+    # max <a, x> over a norm ball is the radius times the dual norm: no LMO call a row.
     dual = _DUAL.get(type(constraint))
     if dual is not None:
         reach = constraint.radius * f.rows.norms(dual)  # type: ignore[attr-defined]

@@ -1,38 +1,22 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
-import math
 import warnings
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from adafw import checks
-from adafw.arrays import all_finite
 from adafw.constraints import Constraint
 from adafw.torch import description, fast, matrices, owners, sharded, updates
 from adafw.torch.feasible import check_start, name_of, plain_name
+from adafw.torch.groups import Flags, check_gradient, decay_radius, rate_of, state_dtype
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
 Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
-
-
-class Flags(TypedDict, total=False):
-    """Options spelled as torch spells them.
-
-    maximize : ascend. foreach : a wish that changes no result. capturable : nothing is read back
-    from an accelerator, which holds here anyway; `lr` must then be a number. differentiable :
-    must be False, as the steps are made in place.
-    """
-
-    maximize: bool
-    foreach: bool | None
-    capturable: bool
-    differentiable: bool
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -388,43 +372,6 @@ _NO_SET = (
     'adafw.torch.constrain(model, adafw.LInfBall, diameter=6.0), or {{"params": ..., '
     '"constraint": set}}.'
 )
-
-
-def decay_radius(decay: Any) -> tuple[str, str]:
-    """The radius that a decay stands for, and the optimizers that take one, for a message."""
-    number = isinstance(decay, int | float) and decay > 0
-    return f"{1 / decay:g}" if number else "1 / w", "Muon, Scion, Lion or Signum, which take one"
-
-
-def rate_of(group: dict[str, Any]) -> float:
-    """lr, finite and >= 0; asked for at every step, hence a quick answer where all is well."""
-    lr = float(group["lr"])
-    return lr if 0.0 <= lr < math.inf else checks.real(lr, "lr", 0)
-
-
-def state_dtype(p: Tensor) -> torch.dtype:
-    """The dtype to compute in: the parameter's own, but float32 at least."""
-    return torch.promote_types(p.dtype, torch.float32)
-
-
-def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
-    """Refuses sparse gradients, and NaN and infinity where looking costs little.
-
-    On an accelerator a look would make the host wait, and on shards one rank would stop while
-    others wait for it; there NaN spreads to the weights, as with torch's own optimizers.
-    """
-    if g.layout != torch.strided:
-        raise TypeError(
-            f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
-            "step moves every entry; construct the layer with sparse=False."
-        )
-    if not g.is_cpu or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
-        return
-    if not all_finite(g):  # the sum of finite numbers may overflow
-        raise ValueError(
-            f"the gradient of {name_of(group, i)} must be finite, got NaN or infinity; no "
-            "parameter was moved."
-        )
 
 
 def _described(constraint: Constraint | None) -> Any:

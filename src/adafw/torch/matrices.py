@@ -27,7 +27,8 @@ from adafw.constraints import (
 from adafw.constraints.base import excess
 from adafw.torch import polar
 from adafw.torch.polar import positive as _positive
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray as Array
+from adafw.typing import Shape
 
 #: The core's sets that hold matrices.
 _MATRIX_SETS = (NuclearBall, SpectralBall, RowBall, ColumnBall, Birkhoff)

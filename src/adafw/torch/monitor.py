@@ -11,9 +11,10 @@ from torch import Tensor
 from adafw import checks
 from adafw.constraints import Constraint, Simplex, UnitSimplex
 from adafw.torch import matrices, sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, state_dtype
+from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.description import columns
 from adafw.torch.feasible import name_of, plain_name
+from adafw.torch.groups import state_dtype
 
 _TINY = 1e-12
 

@@ -7,7 +7,8 @@ from adafw import checks
 from adafw.constraints import Box, Constraint
 from adafw.metrics.amsgrad import check_betas
 from adafw.torch import sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, Flags, rate_of
+from adafw.torch.base import ConstrainedOptimizer
+from adafw.torch.groups import Flags, rate_of
 from adafw.torch.matrices import with_radius
 from adafw.torch.updates import Update
 

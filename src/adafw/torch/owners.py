@@ -87,17 +87,16 @@ def _exchange(jobs: list[Job], group: Any) -> None:
             for found in pieces[i]:
                 found.append(block[at : at + size].view(shapes[i][source]))
                 at += size
-    results = {}
-    for i in mine:
-        wholes = [torch.cat(found, jobs[i].shard.dim) for found in pieces[i]]
-        results[i] = _guarded(jobs[i].act, wholes)
+    results = {
+        i: _guarded(jobs[i].act, [torch.cat(found, jobs[i].shard.dim) for found in pieces[i]])
+        for i in mine
+    }
 
     # Back: each rank's part of what I computed, and the number beside it.
     out = []
     for to in range(world):
         for i in mine:
-            whole, number = results[i]
-            dim = jobs[i].shard.dim
+            (whole, number), dim = results[i], jobs[i].shard.dim
             start = sum(shapes[i][r][dim] for r in range(to))
             out.append(whole.narrow(dim, start, shapes[i][to][dim]).reshape(-1))
             out.append(torch.as_tensor(number).to(whole).reshape(1))

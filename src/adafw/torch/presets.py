@@ -15,7 +15,8 @@ from torch import Tensor
 from adafw import checks
 from adafw.constraints import ColumnBall, Constraint, LInfBall, RMSBall, RowBall
 from adafw.torch import adamw, fast, matrices, owners, sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, Flags, Work, rate_of
+from adafw.torch.base import ConstrainedOptimizer, Work
+from adafw.torch.groups import Flags, rate_of
 from adafw.torch.matrices import DecomposedBall, MuonBall, NewtonSchulzBall
 from adafw.torch.optimizers import check_momentum, check_weights
 from adafw.torch.polar import MUON

@@ -26,8 +26,9 @@ from torch import Tensor
 
 from adafw import checks
 from adafw.torch import sharded, updates
-from adafw.torch.base import Closure, ConstrainedOptimizer, check_gradient, state_dtype
+from adafw.torch.base import Closure, ConstrainedOptimizer
 from adafw.torch.feasible import name_of
+from adafw.torch.groups import check_gradient, state_dtype
 from adafw.torch.optimizers import check_rescale, step_size_of
 from adafw.torch.updates import Update
 

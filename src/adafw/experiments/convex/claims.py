@@ -6,12 +6,11 @@ To add a claim: one function here, under its name.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from adafw.experiments.convex.evidence import against, ahead, compare, faster, gap_at, numbers
 from adafw.experiments.convex.measures import AUDIT, lower_bound
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median
 from adafw.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Claims, Finding
 
@@ -21,11 +20,11 @@ _FEW = 10  # the paper's K are at most that
 CLAIMS = Claims()
 
 
-def _curves(outcome: Outcome, case: Case[Any], keep: Callable[[Curve], bool]) -> list[Curve]:
+def _curves(outcome: Outcome, case: Case[Method], keep: Callable[[Curve], bool]) -> list[Curve]:
     return [curve for curve in outcome.of(case) if keep(curve)]
 
 
-def _of_family(outcome: Outcome, case: Case[Any], family: str) -> list[Curve]:
+def _of_family(outcome: Outcome, case: Case[Method], family: str) -> list[Curve]:
     return _curves(outcome, case, lambda curve: curve.method.family == family)
 
 
@@ -34,7 +33,7 @@ def _of_family(outcome: Outcome, case: Case[Any], family: str) -> list[Curve]:
     "The adaptive method is the best projection-free one by gap.",
     "section 4.1",
 )
-def _best_by_gap(outcome: Outcome, case: Case[Any]) -> Finding:
+def _best_by_gap(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = _of_family(outcome, case, "adaptive")
     others = _of_family(outcome, case, "frank-wolfe")
     if not (ours and others):
@@ -51,7 +50,7 @@ def _best_by_gap(outcome: Outcome, case: Case[Any]) -> Finding:
     "The adaptive method is the best projection-free one by objective.",
     "section 4.1",
 )
-def _best_by_objective(outcome: Outcome, case: Case[Any]) -> Finding:
+def _best_by_objective(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = _of_family(outcome, case, "adaptive")
     others = _of_family(outcome, case, "frank-wolfe")
     if not (ours and others):
@@ -69,7 +68,7 @@ def _best_by_objective(outcome: Outcome, case: Case[Any]) -> Finding:
     "It is faster than projected AdaGrad and AMSGrad with minibatch gradients, as in the paper.",
     "section 4.1",
 )
-def _faster_than_projected(outcome: Outcome, case: Case[Any]) -> Finding:
+def _faster_than_projected(outcome: Outcome, case: Case[Method]) -> Finding:
     return _against_projected(outcome, case, {"Minibatch"})
 
 
@@ -78,12 +77,12 @@ def _faster_than_projected(outcome: Outcome, case: Case[Any]) -> Finding:
     "It is faster than projected AdaGrad and AMSGrad with the same gradient estimator.",
     "not in the paper",
 )
-def _faster_with_the_same_estimator(outcome: Outcome, case: Case[Any]) -> Finding:
+def _faster_with_the_same_estimator(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = _of_family(outcome, case, "adaptive")
     return _against_projected(outcome, case, {curve.method.estimator for curve in ours})
 
 
-def _against_projected(outcome: Outcome, case: Case[Any], estimators: set[str]) -> Finding:
+def _against_projected(outcome: Outcome, case: Case[Method], estimators: set[str]) -> Finding:
     ours = _of_family(outcome, case, "adaptive")
     others = [
         curve for curve in _of_family(outcome, case, "projected")
@@ -100,7 +99,7 @@ def _against_projected(outcome: Outcome, case: Case[Any], estimators: set[str]) 
 @CLAIMS.named(
     AUDITED, "The theorems' bounds 2/(t+2) on the inner step sizes are not active.", "section 3.6"
 )
-def _bounds_not_active(outcome: Outcome, case: Case[Any]) -> Finding:
+def _bounds_not_active(outcome: Outcome, case: Case[Method]) -> Finding:
     audit = outcome.extras.get(AUDIT, {}).get(case.name, {}).get("step", {})
     if not audit.get("inner"):
         return None
@@ -112,7 +111,7 @@ def _bounds_not_active(outcome: Outcome, case: Case[Any]) -> Finding:
 
 
 @CLAIMS.named("no clipping needed", "Clipping the metric is not needed.", "section 3.6")
-def _no_clipping_needed(outcome: Outcome, case: Case[Any]) -> Finding:
+def _no_clipping_needed(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = _of_family(outcome, case, "adaptive")
     if not ours:
         return None
@@ -124,14 +123,14 @@ def _no_clipping_needed(outcome: Outcome, case: Case[Any]) -> Finding:
     )
 
 
-def _by_inner_steps(outcome: Outcome, case: Case[Any]) -> dict[int, Curve]:
+def _by_inner_steps(outcome: Outcome, case: Case[Method]) -> dict[int, Curve]:
     adaptive = _of_family(outcome, case, "adaptive")
     found = {curve.method.table.get("inner_steps"): curve for curve in adaptive}
     return {k: found[k] for k in sorted(k for k in found if isinstance(k, int))}
 
 
 @CLAIMS.named("K about 5 is good", "K about 5 is a good default.", "section 3.6")
-def _k_about_5_is_good(outcome: Outcome, case: Case[Any]) -> Finding:
+def _k_about_5_is_good(outcome: Outcome, case: Case[Method]) -> Finding:
     curves = _by_inner_steps(outcome, case)
     if 5 not in curves or len(curves) < 3:
         return None
@@ -146,7 +145,7 @@ def _k_about_5_is_good(outcome: Outcome, case: Case[Any]) -> Finding:
 
 
 @CLAIMS.named("large K is slower", "Large K is less efficient in CPU time.", "appendix B")
-def _large_k_is_slower(outcome: Outcome, case: Case[Any]) -> Finding:
+def _large_k_is_slower(outcome: Outcome, case: Case[Method]) -> Finding:
     curves = _by_inner_steps(outcome, case)
     if len(curves) < 3:
         return None
@@ -165,7 +164,7 @@ def _large_k_is_slower(outcome: Outcome, case: Case[Any]) -> Finding:
     "A few inner steps beat both avoiding the subproblem and solving it, in CPU time.",
     "section 3.1",
 )
-def _better_than_the_alternatives(outcome: Outcome, case: Case[Any]) -> Finding:
+def _better_than_the_alternatives(outcome: Outcome, case: Case[Method]) -> Finding:
     others = _of_family(outcome, case, "other")
     ours = [curve for k, curve in _by_inner_steps(outcome, case).items() if k <= _FEW]
     if not (ours and others):

@@ -5,7 +5,7 @@ from typing import Any
 from adafw.experiments.convex.measures import lower_bound
 from adafw.experiments.drawing import Style, by_case, draw_band, plain
 from adafw.experiments.outcome import Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import quartile_band
 
 _COLUMNS = (
@@ -20,7 +20,7 @@ def draw(outcome: Outcome) -> Any:
     return by_case(outcome, _draw_case)
 
 
-def _draw_case(part: Any, outcome: Outcome, case: Case[Any], styles: dict[str, Style]) -> None:
+def _draw_case(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
     axes = part.subplots(2, len(_COLUMNS), sharey="row")
     bound = lower_bound(outcome, case)
     for row, (quantity, shift, name) in enumerate(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import Column, quartiles
 from adafw.recorder import Records, Trace
 
@@ -20,12 +20,12 @@ _FINAL = (
 )  # fmt: skip
 
 
-def lower_bound(outcome: Outcome, case: Case[Any]) -> float:
+def lower_bound(outcome: Outcome, case: Case[Method]) -> float:
     """The best lower bound on the minimum that any run proved."""
     return float(np.nanmax([trace["lower_bound"].max() for trace in _traces(outcome, case)]))
 
 
-def doubt(outcome: Outcome, case: Case[Any]) -> float:
+def doubt(outcome: Outcome, case: Case[Method]) -> float:
     """How far above that bound the minimum may lie: where the best run got, or rounding."""
     bound = lower_bound(outcome, case)
     least = float(np.nanmin([trace["value"].min() for trace in _traces(outcome, case)]))
@@ -41,7 +41,7 @@ def lower_bounds(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _traces(outcome: Outcome, case: Case[Any]) -> list[Records[Any]]:
+def _traces(outcome: Outcome, case: Case[Method]) -> list[Records[Any]]:
     """All that ran on the case, the reference run included."""
     found = [trace for curve in outcome.of(case) for trace in curve.traces.values()]
     extra = outcome.extras.get(REFERENCE, {}).get(case.name)

@@ -2,12 +2,11 @@
 
 import math
 from html import escape
-from typing import Any
 
 from adafw.experiments.convex.measures import doubt, lower_bound
 from adafw.experiments.html import case_heading, comparison_rule, count_cell
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median, quartiles
 from adafw.page import html_table
 
@@ -28,7 +27,7 @@ def final_numbers(outcome: Outcome) -> list[str]:
     ]
 
 
-def _table(outcome: Outcome, case: Case[Any]) -> str:
+def _table(outcome: Outcome, case: Case[Method]) -> str:
     curves = outcome.of(case)
     best = min(curves, key=lambda curve: median(curve.final("gap")))
     bound = lower_bound(outcome, case)

@@ -6,10 +6,9 @@ To add a claim: one function here, under its name.
 """
 
 from dataclasses import replace
-from typing import Any
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import mean_and_deviation, mean_curve
 from adafw.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Claim, Claims, Finding
 
@@ -34,7 +33,7 @@ def judge(outcome: Outcome) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _named(outcome: Outcome, case: Case[Any], *names: str) -> list[Curve]:
+def _named(outcome: Outcome, case: Case[Method], *names: str) -> list[Curve]:
     return [curve for curve in outcome.of(case) if curve.method.table["name"] in names]
 
 
@@ -75,13 +74,13 @@ def _each_above(ours: list[list[Curve]], others: list[Curve], column: str) -> Fi
     "SFW has a better test accuracy than SVRF, SPIDER-FW and ORGFW.",
     _SOURCE,
 )
-def _sfw_above_variance_reduction(outcome: Outcome, case: Case[Any]) -> Finding:
+def _sfw_above_variance_reduction(outcome: Outcome, case: Case[Method]) -> Finding:
     rivals = _named(outcome, case, *_REDUCED)
     return _each_above([_named(outcome, case, "SFW")], rivals, "test_accuracy")
 
 
 @CLAIMS.named("AdaSFW best on test", "AdaSFW has the best test accuracy.", _SOURCE)
-def _adasfw_best_on_test(outcome: Outcome, case: Case[Any]) -> Finding:
+def _adasfw_best_on_test(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = _named(outcome, case, "AdaSFW")
     rivals = [curve for curve in outcome.of(case) if curve not in ours]
     return _each_above([ours], rivals, "test_accuracy")
@@ -92,7 +91,7 @@ def _adasfw_best_on_test(outcome: Outcome, case: Case[Any]) -> Finding:
     "AdaSFW optimises slowly on the training set: AdaGrad, AMSGrad and AdamSFW go lower.",
     _SOURCE,
 )
-def _adasfw_slow_on_train(outcome: Outcome, case: Case[Any]) -> Finding:
+def _adasfw_slow_on_train(outcome: Outcome, case: Case[Method]) -> Finding:
     rivals = _named(outcome, case, *_FAST)
     return _each_above([_named(outcome, case, "AdaSFW")], rivals, "train_loss")
 
@@ -102,7 +101,7 @@ def _adasfw_slow_on_train(outcome: Outcome, case: Case[Any]) -> Finding:
     "AdaGrad, AMSGrad and AdamSFW reach their highest test accuracy early.",
     _SOURCE,
 )
-def _others_peak_early(outcome: Outcome, case: Case[Any]) -> Finding:
+def _others_peak_early(outcome: Outcome, case: Case[Method]) -> Finding:
     curves = _named(outcome, case, *_FAST)
     if not curves:
         return None
@@ -122,7 +121,7 @@ def _others_peak_early(outcome: Outcome, case: Case[Any]) -> Finding:
     "AdaSFW and AdamSFW outperform the other projection-free methods on test.",
     _SOURCE,
 )
-def _adaptive_above_projection_free(outcome: Outcome, case: Case[Any]) -> Finding:
+def _adaptive_above_projection_free(outcome: Outcome, case: Case[Method]) -> Finding:
     ours = [_named(outcome, case, name) for name in ("AdaSFW", "AdamSFW")]
     return _each_above(ours, _named(outcome, case, "SFW", *_REDUCED), "test_accuracy")
 
@@ -132,7 +131,7 @@ def _adaptive_above_projection_free(outcome: Outcome, case: Case[Any]) -> Findin
     "AdaSFW performs like AdaGrad: test accuracies within a point or the bands.",
     _SOURCE,
 )
-def _adasfw_like_adagrad(outcome: Outcome, case: Case[Any]) -> Finding:
+def _adasfw_like_adagrad(outcome: Outcome, case: Case[Method]) -> Finding:
     return _similar(_named(outcome, case, "AdaSFW"), _named(outcome, case, "AdaGrad"))
 
 
@@ -141,7 +140,7 @@ def _adasfw_like_adagrad(outcome: Outcome, case: Case[Any]) -> Finding:
     "AdamSFW performs like AMSGrad: test accuracies within a point or the bands.",
     _SOURCE,
 )
-def _adamsfw_like_amsgrad(outcome: Outcome, case: Case[Any]) -> Finding:
+def _adamsfw_like_amsgrad(outcome: Outcome, case: Case[Method]) -> Finding:
     return _similar(_named(outcome, case, "AdamSFW"), _named(outcome, case, "AMSGrad"))
 
 
@@ -157,7 +156,7 @@ def _similar(ours: list[Curve], theirs: list[Curve]) -> Finding:
 
 
 @CLAIMS.named("large K is slower", "Large K is less efficient in CPU time.", "appendix B")
-def _large_k_is_slower(outcome: Outcome, case: Case[Any]) -> Finding:
+def _large_k_is_slower(outcome: Outcome, case: Case[Method]) -> Finding:
     judged, listed = [], []
     for name in ("AdaSFW", "AdamSFW"):
         found = _named(outcome, case, name)

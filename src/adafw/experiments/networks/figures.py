@@ -4,7 +4,7 @@ from typing import Any
 
 from adafw.experiments.drawing import Style, by_case, draw_band, plain
 from adafw.experiments.outcome import Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import deviation_band
 
 _ROWS = (("epoch", "epochs"), ("cpu_seconds", "CPU time (s)"))
@@ -16,7 +16,7 @@ def draw(outcome: Outcome) -> Any:
     return by_case(outcome, _draw_case)
 
 
-def _draw_case(part: Any, outcome: Outcome, case: Case[Any], styles: dict[str, Style]) -> None:
+def _draw_case(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
     axes = part.subplots(len(_ROWS), len(_COLUMNS))
     for row, (x, label) in zip(axes, _ROWS, strict=True):
         for axis, quantity in zip(row, _COLUMNS, strict=True):

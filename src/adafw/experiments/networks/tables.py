@@ -1,11 +1,10 @@
 """Losses and accuracies after the last epoch, as tables of a report."""
 
 from html import escape
-from typing import Any
 
 from adafw.experiments.html import case_heading, comparison_rule, count_cell
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case
+from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import mean_and_deviation, mean_curve
 from adafw.page import html_table
 
@@ -26,7 +25,7 @@ def final_numbers(outcome: Outcome) -> list[str]:
     ]
 
 
-def _table(outcome: Outcome, case: Case[Any]) -> str:
+def _table(outcome: Outcome, case: Case[Method]) -> str:
     curves = outcome.of(case)
     best = max(curves, key=lambda curve: curve.final("test_accuracy").mean())
     rows = []

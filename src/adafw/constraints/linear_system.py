@@ -15,7 +15,7 @@ Solver = Callable[[Vector], Vector]
 Newton = Callable[[Vector, Vector, Vector], tuple[Vector, Vector, Vector]]
 
 
-class Rows(ABC):
+class LinearSystem(ABC):
     """The rows of A; `inequality` marks those that read <= b, the others read = b."""
 
     inequality: Mask
@@ -30,11 +30,11 @@ class Rows(ABC):
 
     @property
     @abstractmethod
-    def absolute(self) -> "Rows":
+    def absolute(self) -> "LinearSystem":
         """The rows of |A|, which tell what A v and A^T y are rounded relative to."""
 
     @abstractmethod
-    def face(self, active: Mask) -> "Rows":
+    def face(self, active: Mask) -> "LinearSystem":
         """The active rows as equalities; its `newton` takes w = 0 where v may not move."""
 
     @abstractmethod
@@ -42,12 +42,12 @@ class Rows(ABC):
         """Solves Newton's equations; slack is 0 in the equality rows."""
 
 
-def dense_rows(A: NDArray[Any], inequality: Mask) -> Rows:
+def dense_rows(A: NDArray[Any], inequality: Mask) -> LinearSystem:
     """Any matrix: O(m^2 n) an iteration for m <= n rows, O(m n^2) for more."""
-    return (_FewRows if len(A) <= A.shape[1] else _ManyRows)(A, inequality)
+    return (_Wide if len(A) <= A.shape[1] else _Tall)(A, inequality)
 
 
-class _FewRows(Rows):
+class _Wide(LinearSystem):
     def __init__(self, A: NDArray[Any], inequality: Mask) -> None:
         self.A, self.inequality = A, inequality
 
@@ -58,18 +58,18 @@ class _FewRows(Rows):
         return np.asarray(y @ self.A)
 
     @property
-    def absolute(self) -> Rows:
-        return _FewRows(np.abs(self.A), self.inequality)
+    def absolute(self) -> LinearSystem:
+        return _Wide(np.abs(self.A), self.inequality)
 
-    def face(self, active: Mask) -> Rows:
-        return _FewRows(self.A[active], np.zeros(int(active.sum()), dtype=bool))
+    def face(self, active: Mask) -> LinearSystem:
+        return _Wide(self.A[active], np.zeros(int(active.sum()), dtype=bool))
 
     def newton(self, w: Vector, slack: Vector) -> Newton:
         normal = spd_solver((self.A * w) @ self.A.T + np.diag(slack))
         return by_normal_equations(self, normal, w, slack)
 
 
-class _ManyRows(_FewRows):
+class _Tall(_Wide):
     def newton(self, w: Vector, slack: Vector) -> Newton:
         less = self.inequality
         G, E, weight = self.A[less], self.A[~less], 1 / slack[less]
@@ -90,7 +90,7 @@ class _ManyRows(_FewRows):
         return solve
 
 
-def by_normal_equations(rows: Rows, normal: Solver, w: Vector, slack: Vector) -> Newton:
+def by_normal_equations(rows: LinearSystem, normal: Solver, w: Vector, slack: Vector) -> Newton:
     """Newton's equations by (A diag(w) A^T + diag(slack)) dy = r, refined once."""
 
     def solve(q: Vector, q_slack: Vector, primal: Vector) -> tuple[Vector, Vector, Vector]:
