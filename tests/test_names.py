@@ -10,6 +10,8 @@ from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
 
 #: Sets that plain parameters cannot describe.
 WITHOUT_NAME = {"Constraint", "Product", "UserSet"}
+#: Sets for the layers of networks, which `adafw.torch` names by its recipes.
+WITHOUT_NAME |= {"ColumnBall", "RMSBall", "RowBall"}
 
 
 def public(module, kind):

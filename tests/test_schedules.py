@@ -37,7 +37,7 @@ def test_ranges_are_checked_for_numbers_at_once_and_for_functions_when_called():
         steps.AdaptiveStep(float("nan"))
     with pytest.raises(ValueError, match="learning_rate must be"):
         steps.ProjectedStep(float("inf"))
-    with pytest.raises(TypeError, match="learning_rate must be a number, got str"):
+    with pytest.raises(ValueError, match='number, a function of t or "auto", got'):
         steps.AdaptiveStep("fast")
     with pytest.raises(ValueError, match=r"inner_steps must be an integer >= 1, got 0\."):
         adafw.AdaCSFW(1.0, inner_steps=0)

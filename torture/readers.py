@@ -266,9 +266,12 @@ def make_model(rng: np.random.Generator, path: Path) -> None:
     data = path.with_suffix(".npy")
     X = rng.standard_normal((30, 3))
     np.save(data, np.column_stack([X, rng.choice([-1, 1], 30)]))
-    options = dict.fromkeys(("format_", "target", "labels", "n_features", "checkpoint", "plot"))
+    unused = ("format_", "target", "labels", "n_features", "checkpoint", "plot", "radius_path",
+              "test", "report")  # fmt: skip
+    options = dict.fromkeys(unused)
     files = Files(data=str(data), output=path, dtype="float64", task="auto", checkpoint_every=10.0,
-                  resume=False, quiet=True, **options)  # fmt: skip
+                  resume=False, quiet=True, choose=False, folds=5, rule="best",
+                  **options)  # fmt: skip
     fit_file(Settings(radius=0.01, max_epochs=5.0), files)
 
 

@@ -15,7 +15,7 @@ from fused_problems import linear_model
 import adafw
 
 CODE = """
-import json, sys
+import inspect, json, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 from fused_problems import linear_model
@@ -25,7 +25,8 @@ found = {}
 for name, make in vars(adafw.algorithms).items():
     if name not in adafw.__all__ or not callable(make) or isinstance(make, type):
         continue
-    algorithm = make(learning_rate=0.5) if name.startswith("A") else make()
+    rated = "learning_rate" in inspect.signature(make).parameters
+    algorithm = make(learning_rate=0.5) if rated else make()
     for kind in ("csr", "dense"):
         f = linear_model(60, 25, seed=1, kind=kind)
         for ball in (adafw.L1Ball(3.0), adafw.LInfBall(0.4)):

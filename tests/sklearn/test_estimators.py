@@ -128,7 +128,7 @@ def test_sparse_text_scores_as_the_penalised_model():
     X, y = text_like(1200)
     train, test, y_train, y_test = train_test_split(X, y, random_state=0)
     model = FrankWolfeClassifier(radius=150.0).fit(train, y_train)
-    assert model.algorithm_ == "Spectral"
+    assert model.algorithm_ == "Corrective"
     assert model.status_ == "converged"
     C = matching_penalty(train, y_train, 150.0, tol=1e-6)
     reference = LogisticRegression(l1_ratio=1, C=C, solver="liblinear", tol=1e-6)

@@ -745,7 +745,10 @@ def test_a_frozen_parameter_outside_its_set_is_refused_when_it_starts_to_move():
         (lambda p: AdamSFW(p, lr=0.1, betas=(0.99, 0.9)), "betas must satisfy"),
         (lambda p: AdamSFW(p, lr=0.1, max_step=2.0), "max_step must be a number >= 0 and <= 1"),
         (lambda p: SFW(p, lr=0.1, momentum=1.0), "momentum must be a number >= 0 and < 1"),
-        (lambda p: SFW(p, lr=0.1, rescale="norm"), "rescale must be None, 'gradient' or"),
+        (
+            lambda p: SFW(p, lr=0.1, rescale="norm"),
+            "rescale must be None, 'gradient', 'diameter' or 'short'",
+        ),
         (lambda p: SFW([{"params": p, "constraint": SETS["l1"]}], lr=1.5), "as it is the step"),
     ],
 )

@@ -8,13 +8,14 @@ from typing import Any
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.constraints import projections
-from adafw.constraints.base import Constraint, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
-from adafw.typing import Array, Shape
+from adafw.typing import AnyArray as Array
+from adafw.typing import Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class LineBall(Constraint):
+class LineBall(RadialSet):
     """{X : ||x_i||_2 <= radius for every line x_i}, a line being a row or a column of X.
 
     lmo: -radius g_i / ||g_i||_2 in every line, 0 where g_i = 0; O(n).
@@ -108,7 +109,7 @@ class ColumnBall(LineBall):
 
 
 @dataclass(frozen=True, eq=False)
-class RMSBall(Constraint):
+class RMSBall(RadialSet):
     """{x : sqrt(mean of x_i^2) <= radius}: the l2 ball of radius * sqrt(n), whatever n is.
 
     lmo: -radius g / rms(g), 0 if g = 0; O(n).

@@ -21,6 +21,8 @@ from adafw.tuning import tune
 
 #: Up to so many features, and so many multiplications for a Hessian, Newton steps are best.
 NEWTON_FEATURES, NEWTON_WORK = 500, 4e9
+#: Up to so many features they are taken on every set: the last digits come for free.
+NEWTON_ALWAYS = 50
 #: Up to so many stored entries, passes over all data are cheap enough.
 FULL_PASSES = 5e7
 #: Rows, and epochs of a trial, of the search for a learning rate.
@@ -90,11 +92,12 @@ def automatic(design: Design, plan: Plan) -> Preset:
 def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorithm:
     """The best method with exact gradients.
 
-    Corrective steps where the set and the loss allow them. Else, few features (500, and 4e9
+    Corrective steps where the set and the loss allow them, but for up to 50 features, whose Hessian
+    costs nothing. Else, few features (500, and 4e9
     multiplications a Hessian): Newton steps over the set. Else spectral steps where the set has a
     projection, Frank-Wolfe with line search where not.
     """
-    if has_hessian and _corrects(design, constraint):
+    if has_hessian and _corrects(design, constraint) and not _is_small(design.rows):
         return Corrective()
     if has_hessian and _few_features(design.rows):
         return Algorithm(Full(), NewtonStep(), "Newton")
@@ -129,6 +132,10 @@ def rate_of(algorithm: Algorithm) -> float:
 
 def _corrects(design: Design, constraint: Constraint) -> bool:
     return design.rows.by_coordinates and corrects_on(constraint)
+
+
+def _is_small(rows: Rows) -> bool:
+    return len(rows.shape) == 2 and rows.shape[1] <= NEWTON_ALWAYS and _few_features(rows)
 
 
 def _few_features(rows: Rows) -> bool:

@@ -1,16 +1,18 @@
 """x as a convex combination of atoms, which away and pairwise steps take weight from."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from adafw.typing import Array
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array  # dear to import, and needed once a run with atoms begins
+
 #: One atom a row, dense or CSR.
-Atoms: TypeAlias = NDArray[Any] | csr_array
+Atoms: TypeAlias = "NDArray[Any] | csr_array"
 #: An atom with more non-zeros than this share of its entries is dense.
 _SPARSE = 0.25
 #: A weight below this moves x by less than rounding does.
@@ -38,6 +40,8 @@ class ActiveSet:
             return cls(np.ones(1), _row(x))
         if "atoms" in state:
             return cls(state["weights"], state["atoms"])
+        from scipy.sparse import csr_array
+
         shape = (len(state["weights"]), x.size)
         rows = csr_array((state["data"], state["indices"], state["indptr"]), shape=shape)
         rows.check_format(full_check=True)  # a state may come from a damaged file
@@ -88,11 +92,15 @@ class ActiveSet:
 
 
 def _row(v: Array) -> Atoms:
+    from scipy.sparse import csr_array
+
     flat = v.reshape(1, -1)
     return csr_array(flat) if np.count_nonzero(flat) <= _SPARSE * flat.size else flat.copy()
 
 
 def _stacked(atoms: Atoms, v: Array) -> Atoms:
+    from scipy.sparse import csr_array, vstack
+
     row = _row(v)
     if isinstance(atoms, csr_array) and isinstance(row, csr_array):
         return csr_array(vstack([atoms, row], format="csr"))

@@ -24,7 +24,7 @@ from adafw.constraints import (
     SpectralBall,
     projections,
 )
-from adafw.constraints.base import excess
+from adafw.constraints.base import RadialSet, excess
 from adafw.torch import polar
 from adafw.torch.polar import positive as _positive
 from adafw.typing import AnyArray as Array
@@ -72,7 +72,7 @@ def gap(constraint: Constraint, x: Tensor, g: Tensor) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixBall(Constraint):
+class MatrixBall(RadialSet):
     """A ball of matrices whose norm is one of the singular values, on tensors only."""
 
     radius: float

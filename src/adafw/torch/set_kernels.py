@@ -163,7 +163,7 @@ def _measure_l2(y, q, h):
     """Sums q q, q y, y h y, y h q, q h q in float64, in which squares stay in range."""
     qq = qy = yhy = yhq = qhq = 0.0
     for i in range(y.size):
-        a, b, c = float(q[i]), float(y[i]), float(h[i])
+        a, b, c = np.float64(q[i]), np.float64(y[i]), np.float64(h[i])
         qq += a * a
         qy += a * b
         yhy += b * c * b
