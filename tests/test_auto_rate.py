@@ -118,6 +118,7 @@ def test_paths_agree_while_no_decision_is_close():
         assert r.learning_rate == xs[0].learning_rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 @pytest.mark.parametrize("ball", [adafw.LInfBall, adafw.L2Ball], ids=lambda b: b.__name__)
 def test_within_a_small_factor_of_the_best_of_a_search(ball, scale):

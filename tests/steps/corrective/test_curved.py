@@ -33,7 +33,7 @@ def solved(f, constraint, enough=0.0, **limits):
 
 
 @pytest.mark.parametrize("kind", SETS)
-@pytest.mark.parametrize("products_only", [False, True])
+@pytest.mark.parametrize("products_only", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "f"), list(models()), ids=lambda part: part if isinstance(part, str) else ""
 )
