@@ -161,6 +161,8 @@ class _Loop:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
             if self.recorder.due(s) or (status and _unrecorded(s)):
                 status = self._record(s, status) or status
+                # An exact gradient measured there counts, and may have used up the time.
+                status = status or self.limits.reached(s, self.n_terms)
             if status:
                 return status
             try:
