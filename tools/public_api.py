@@ -1,7 +1,7 @@
 """Every public name of adafw with its signature: for the reference pages, and frozen by a test.
 
-    python tools/public_api.py           # what changed against tests/public_api.txt
-    python tools/public_api.py --write   # take it over (also: make api)
+python tools/public_api.py           # what changed against tests/public_api.txt
+python tools/public_api.py --write   # take it over (also: make api)
 """
 
 import difflib

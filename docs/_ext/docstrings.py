@@ -174,9 +174,7 @@ def to_rst(text: str, thing: Any) -> str:
     return "\n\n".join(out)
 
 
-def process(
-    app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
-) -> None:
+def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """autodoc's event: the lines of a docstring, changed in place."""
     if name.startswith("adafw") and lines:
         NEAR[-1] = next((m for m in sorted(MODULES, key=len)[::-1] if name.startswith(m)), "adafw")

@@ -128,7 +128,9 @@ def generate(app: Sphinx) -> None:
         for name, thing in names.items():
             write(PAGES / f"{module}.{name}.rst", page_of(module, name, thing))
             wanted.add(f"{module}.{name}.rst")
-    rows = [f"   * - :doc:`{title} <{file}>`\n     - {about}\n" for file, title, _, about, _ in groups]
+    rows = [
+        f"   * - :doc:`{title} <{file}>`\n     - {about}\n" for file, title, _, about, _ in groups
+    ]
     text = "API\n===\n\nEvery public name, from its docstring, with a link to its source.\n\n"
     text += ".. list-table::\n   :widths: 30 70\n   :class: names\n\n" + "".join(rows)
     text += "\n.. toctree::\n   :hidden:\n\n" + "".join(f"   {file}\n" for file, *_ in groups)

@@ -63,6 +63,7 @@ from adafw.recorder import Record, Trace, every
 from adafw.result import Result
 from adafw.solver import State
 from adafw.tuning import Tuning, tune
+from adafw.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -145,6 +146,7 @@ __all__ = [
     "minimize",
     "objectives",
     "schedules",
+    "show_versions",
     "steps",
     "tune",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_constrained_cnn.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_12_constrained_network.py"
 
 
 def test_norms_stay_inside_few_weights_are_left_and_accuracy_is_close(monkeypatch, capsys):
