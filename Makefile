@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 EXE    := $(if $(filter Windows_NT,$(OS)),.exe)
 BIN    := $(VENV)/$(if $(EXE),Scripts,bin)
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Empty, it installs the newest versions: make test CONSTRAINTS=
+CONSTRAINTS ?= constraints.txt
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS))
 
 .PHONY: demo test test-slow test-bounds test-oldest torture mutants lint format bench versus kernels \
-        docs pictures api licences dist clean help
+        docs pictures api licences dist release-check clean help
 
 help:
 	@echo "make demo       the paper's first experiment, with a table and a figure"
@@ -77,6 +79,10 @@ api: $(VENV)/.test
 
 licences: $(VENV)/.docs
 	$(BIN)/python tools/licences.py
+
+# Before a release: tag, package, CITATION.cff and changelog name one version (TAG=v0.1.0).
+release-check:
+	$(PYTHON) tools/release.py $(TAG)
 
 dist: $(VENV)/.dist
 	rm -rf dist

@@ -14,6 +14,7 @@ copyright = "The adafw developers"
 version = release = adafw.__version__
 
 extensions = [
+    "commands",
     "docstrings",
     "mathml",
     "reference",
@@ -94,3 +95,14 @@ html_theme_options = {
     "pygments_dark_style": "monokai",
     "back_to_top_button": True,
 }
+
+
+def setup(app):
+    """Pages of examples that are no longer there would be read again."""
+
+    def sweep(app, config):
+        for page in (ROOT / "docs" / "gallery").glob("plot_*.rst"):
+            if not (ROOT / "examples" / f"{page.stem}.py").is_file():
+                page.unlink()
+
+    app.connect("config-inited", sweep)

@@ -50,7 +50,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constraine
 strong = np.argsort(-abs(coefficients[best]))[:6]
 for j in range(30):
     named = j in strong
-    left.plot(radii, coefficients[:, j], color=f"C{list(strong).index(j)}" if named else "lightgray",
+    colour = f"C{list(strong).index(j)}" if named else "lightgray"
+    left.plot(radii, coefficients[:, j], color=colour,
               linewidth=1.8 if named else 0.8, zorder=2 if named else 1,
               label=data.feature_names[j] if named else None)  # fmt: skip
 left.axvline(radii[best], color="black", linestyle=":")

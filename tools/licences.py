@@ -17,7 +17,8 @@ EXTRAS = ("io", "plot", "tensorboard", "torch", "dask")
 HEAD = """# Licences
 
 adafw itself is under the BSD 3-clause licence.
-It contains no code of other projects; these are the packages that it imports, written by `make licences` from their metadata.
+It contains no code of other projects.
+These are the packages that it imports, written by `make licences` from their metadata.
 """
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import docstrings
+import public_api
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parents[1]
-import docstrings
-import public_api
-
 PAGES = DOCS / "api"
 
 

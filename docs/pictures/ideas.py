@@ -6,9 +6,9 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
-import adafw  # noqa: E402
+import adafw
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 STYLE = {
@@ -160,9 +160,9 @@ def mixture():
     }.items(), strict=True):  # fmt: skip
         plane(ax)
         start = np.array([-1.0, 0.0])
-        seen = [start]
+        seen: list = [start]
         adafw.minimize(F, BALL, algorithm, x0=start, max_iterations=25, record_every=1,
-                       callbacks=[lambda s, r: seen.append(s.x.copy())],
+                       callbacks=[lambda s, r, seen=seen: seen.append(s.x.copy())],
                        gap_tolerance=1e-6)  # fmt: skip
         way = np.array(seen[1:])
         ax.plot(*way.T, "-o", color=LINE, markersize=3, linewidth=1)

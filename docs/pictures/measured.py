@@ -55,7 +55,7 @@ def penalty():
         way = radii[at] + np.array([-2.2, 3.2])
         left.plot(way, values[at] - price * (way - radii[at]), color=BAD)
         left.plot(radii[at], values[at], "o", color=BAD)
-        text = f"slope -{price:.3f}: the price of\na unit of norm at radius {radii[at]:.1f}"
+        text = f"slope -{price:.3f}: the price of\na unit of norm at {radii[at]:.1f}"
         left.annotate(text, (radii[at], values[at]), xytext=(14, 12), fontsize=9, color=BAD,
                       textcoords="offset points")  # fmt: skip
     left.set(xlabel="budget: radius of the l1 ball", ylabel="best mean loss within it",
@@ -71,8 +71,8 @@ def front():
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), width_ratios=[1, 1.25])
     plane(left)
     seen = []
-    adafw.minimize(F, BALL, adafw.FW(step_size=adafw.steps.LineSearch()), x0=np.array([-0.45, 0.15]),
-                   max_iterations=9, record_every=1,
+    plain = adafw.FW(step_size=adafw.steps.LineSearch())
+    adafw.minimize(F, BALL, plain, x0=np.array([-0.45, 0.15]), max_iterations=9, record_every=1,
                    callbacks=[lambda s, r: seen.append(s.x.copy())], max_epochs=1e9)  # fmt: skip
     left.plot(*np.array(seen).T, "-o", color=LINE, markersize=4, linewidth=1.2)
     dot(left, minimum(), "best point of the set", GOOD, (8, -4))
