@@ -89,8 +89,7 @@ dist: $(VENV)/.dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/python tools/dist.py dist
 
-# The lower bounds of pyproject.toml, really installed. Torch's oldest needs gigabytes of CUDA
-# libraries: its tests are left out here, and run with the newest CPU build by `make test`.
+# The lower bounds of pyproject.toml, really installed, in an environment of their own.
 OLDEST    := .venv-oldest
 OLDESTBIN := $(OLDEST)/$(if $(EXE),Scripts,bin)
 test-oldest: $(OLDEST)/.test
@@ -99,7 +98,7 @@ test-oldest: $(OLDEST)/.test
 $(OLDEST)/.test: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDESTBIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -c constraints-oldest.txt -e ".[test]"
+	  -c constraints-oldest.txt -e ".[test,torch]"
 	@touch $@
 
 bench: $(VENV)/.versus

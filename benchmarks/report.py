@@ -62,7 +62,8 @@ def peers(found: dict) -> str:
     rows |= {name: row for name, row in theirs.items() if not name.startswith("adafw")}
     head = (
         "CPU milliseconds of one thread, whole calls, to a relative suboptimality; "
-        f"{found['problem']}, logistic loss, l1 ball of radius {found['radius']:g} or the penalty that matches it:"
+        f"{found['problem']}, logistic loss, l1 ball of radius {found['radius']:g} or the penalty "
+        "that matches it:"
     )
     return "\n".join([head, "", *times(rows)])
 

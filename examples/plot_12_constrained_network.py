@@ -47,7 +47,7 @@ def network():
 
 
 # %%
-# Three optimizers. `constrain` prints which parameter got which set; `make_feasible` moves the
+# Three optimizers. ``constrain`` prints which parameter got which set; ``make_feasible`` moves the
 # initial weights into their sets where they are outside.
 
 

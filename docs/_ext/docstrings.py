@@ -9,10 +9,12 @@ become links, and types are taken from the signature.
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from public_api import MODULES
-from sphinx.application import Sphinx
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 _GREEK = dict(
     alpha="α", beta="β", gamma="γ", delta="δ", epsilon="ε", eps="ε", eta="η", theta="θ", kappa="κ",
@@ -174,7 +176,9 @@ def to_rst(text: str, thing: Any) -> str:
     return "\n\n".join(out)
 
 
-def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+def process(
+    app: "Sphinx", what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
     """autodoc's event: the lines of a docstring, changed in place."""
     if name.startswith("adafw") and lines:
         NEAR[-1] = next((m for m in sorted(MODULES, key=len)[::-1] if name.startswith(m)), "adafw")
@@ -182,13 +186,13 @@ def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
 
 
 def process_signature(
-    app: Sphinx, what: str, name: str, thing: Any, options: Any, given: Any, result: Any
+    app: "Sphinx", what: str, name: str, thing: Any, options: Any, given: Any, result: Any
 ) -> tuple[str | None, str | None]:
     """autodoc's event: the text of a signature."""
     return given and shortened(given), result and shortened(result)
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     """Registers the conversion."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", process)

@@ -120,7 +120,7 @@ def test_same_figure_same_bytes(finished):
 
 def test_page_is_made_for_phones_too(finished):
     """Claims are stacked there, evidence has room elsewhere, the figure can be enlarged."""
-    outcome, folder = finished
+    _, folder = finished
     text = (folder / "report.html").read_text()
     assert '<table class="claims">' in text
     assert text.count('id="zoom"') == 1

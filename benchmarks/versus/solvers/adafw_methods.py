@@ -1,4 +1,4 @@
-"""Ours: corrective steps, CSFW and AdaCSFW with the paper's parameters, and AdaGrad with CSFW's gradient.
+"""Ours: corrective steps, CSFW and AdaCSFW as in the paper, AdaGrad with CSFW's gradient.
 
 Timed by the trace, which does not count the two exact gaps that `minimize` records; what the
 whole call takes is in the table, too.
