@@ -68,7 +68,7 @@ def overview(tables: dict[str, Any]) -> str:
     rows, claims = [], {}
     for name, table in tables.items():
         sides = [_side(claim["verdict"]) for claim in table["claims"]]
-        form = "reduced form" if table.get("reduced") else "full form"
+        form = "reduced" if table.get("reduced") else "full"
         cells = (str(sides.count(i)) for i in range(3))
         rows.append([f"[{name}](reproduction/{name}.md)", table["title"], form, *cells])
         for claim in table["claims"]:

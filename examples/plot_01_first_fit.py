@@ -39,18 +39,32 @@ print(f"mean loss {fit.value_:.4f}; no choice within the budget is below {fit.lo
 trace = fit.trace_
 epochs = trace["epoch"] + 1
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-left.fill_between(epochs, trace["lower_bound"], trace["value"], color="C0", alpha=0.15,
-                  label="the minimum is in here")  # fmt: skip
+left.fill_between(
+    epochs,
+    trace["lower_bound"],
+    trace["value"],
+    color="C0",
+    alpha=0.15,
+    label="the minimum is in here",
+)
 left.plot(epochs, trace["value"], color="C0", label="loss of the fit so far")
 left.plot(epochs, trace["lower_bound"], color="C3", label="proven lower bound")
-left.set(xscale="log", xlabel="passes over the data", ylabel="mean loss", ylim=(0, 0.4),
-         title="Loss and bound close in on the minimum")  # fmt: skip
+left.set(
+    xscale="log",
+    xlabel="passes over the data",
+    ylabel="mean loss",
+    ylim=(0, 0.4),
+    title="Loss and bound close in on the minimum",
+)
 left.legend()
 
 order = abs(fit.coef_[0]).argsort()
 order = order[abs(fit.coef_[0][order]) > 0.02]
-right.barh(data.feature_names[order], fit.coef_[0][order],
-           color=["C3" if c < 0 else "C0" for c in fit.coef_[0][order]])  # fmt: skip
+right.barh(
+    data.feature_names[order],
+    fit.coef_[0][order],
+    color=["C3" if c < 0 else "C0" for c in fit.coef_[0][order]],
+)
 right.axvline(0, color="black", linewidth=0.8)
 right.set(xlabel="weight (negative: towards malignant)", title="What the budget was spent on")
 plt.show()

@@ -20,9 +20,21 @@ from sklearn.model_selection import train_test_split
 
 from adafw.sklearn import FrankWolfeClassifier, radius_path
 
-MODULES = ["numpy", "numpy.linalg", "numpy.fft", "numpy.polynomial.polynomial", "numpy.random",
-           "scipy.linalg", "scipy.signal", "scipy.sparse", "scipy.optimize", "scipy.special",
-           "scipy.interpolate", "scipy.spatial.distance", "scipy.integrate"]  # fmt: skip
+MODULES = [
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "numpy.polynomial.polynomial",
+    "numpy.random",
+    "scipy.linalg",
+    "scipy.signal",
+    "scipy.sparse",
+    "scipy.optimize",
+    "scipy.special",
+    "scipy.interpolate",
+    "scipy.spatial.distance",
+    "scipy.integrate",
+]
 texts, origin = [], []
 for name in MODULES:
     module = import_module(name)
@@ -41,13 +53,21 @@ words = TfidfVectorizer(token_pattern=r"[a-z]{3,}", min_df=3, stop_words="englis
 X = words.fit_transform(hidden)
 y = np.array(origin)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0)
-path = radius_path(X_train, y_train, radii=np.geomspace(3, 3000, 11), X_test=X_test, y_test=y_test,
-                   estimator=FrankWolfeClassifier(tol=1e-2))  # fmt: skip
+path = radius_path(
+    X_train,
+    y_train,
+    radii=np.geomspace(3, 3000, 11),
+    X_test=X_test,
+    y_test=y_test,
+    estimator=FrankWolfeClassifier(tol=1e-2),
+)
 print(f"{X.shape[0]} pages, {X.shape[1]} words, {np.mean(y == 'numpy'):.0%} of the pages NumPy's")
 enough = next(i for i, s in enumerate(path.scores) if s >= max(path.scores) - 0.03)
 chosen = path.models[enough]
-print(f"best: {max(path.scores):.1%} of unseen pages right; with a budget of {chosen.radius:.0f}, "
-      f"{path.nonzeros[enough]} words, {path.scores[enough]:.1%}")  # fmt: skip
+print(
+    f"best: {max(path.scores):.1%} of unseen pages right; with a budget of {chosen.radius:.0f}, "
+    f"{path.nonzeros[enough]} words, {path.scores[enough]:.1%}"
+)
 
 # %%
 # The first words buy most of the accuracy, and then hundreds more buy little. We take the smallest
@@ -66,6 +86,8 @@ left.yaxis.label.set_color("C0")
 coef, names = chosen.coef_[0], words.get_feature_names_out()
 order = np.r_[np.argsort(coef)[:9], np.argsort(coef)[-9:]]
 right.barh(names[order], coef[order], color=np.where(coef[order] < 0, "C2", "C3"))
-right.set(xlabel=f"{chosen.classes_[0]}  <-  weight  ->  {chosen.classes_[1]}",
-          title=f"The telltale words at budget {chosen.radius:.0f}")  # fmt: skip
+right.set(
+    xlabel=f"{chosen.classes_[0]}  <-  weight  ->  {chosen.classes_[1]}",
+    title=f"The telltale words at budget {chosen.radius:.0f}",
+)
 plt.show()

@@ -20,8 +20,20 @@ import adafw
 # sectors that pay more for moving more.
 
 rng = np.random.default_rng(3)
-names = ["utilities", "staples", "health", "telecoms", "estate", "industry", "energy", "materials",
-         "banks", "leisure", "software", "chips"]  # fmt: skip
+names = [
+    "utilities",
+    "staples",
+    "health",
+    "telecoms",
+    "estate",
+    "industry",
+    "energy",
+    "materials",
+    "banks",
+    "leisure",
+    "software",
+    "chips",
+]
 days, market_beta = 2520, np.linspace(0.35, 1.7, 12)
 rate_beta = np.array([0.6, 0.3, 0.1, 0.3, 0.8, -0.1, -0.4, -0.3, -0.7, 0.0, -0.2, -0.3])
 market, rates = rng.normal(0.0003, 0.008, days), rng.normal(0, 0.004, days)
@@ -63,8 +75,9 @@ left.set(xlabel="mean return (% a year)", ylabel="share", ylim=(0, 1), title="Wh
 left.margins(x=0)
 left.legend(fontsize=7, ncols=2, loc="lower left")
 right.scatter(returns.std(axis=0) * np.sqrt(252), returns.mean(axis=0) * 252, c=colours, s=60)
-for name, risk, gain in zip(names, returns.std(axis=0) * np.sqrt(252), returns.mean(axis=0) * 252,
-                            strict=True):  # fmt: skip
+for name, risk, gain in zip(
+    names, returns.std(axis=0) * np.sqrt(252), returns.mean(axis=0) * 252, strict=True
+):
     right.annotate(name, (risk, gain), xytext=(5, 3), textcoords="offset points", fontsize=7)
 right.plot(yearly_risk, yearly_return, color="black", linewidth=2)
 right.set(xlabel="risk (% a year)", ylabel="mean return (% a year)", title="Mixed beats single")

@@ -43,14 +43,20 @@ def gradient(X, batch):
 
 f = adafw.UserSum(1, value, gradient, convex=True)
 r = adafw.minimize(
-    f, adafw.Birkhoff(), adafw.BPCG(), x0=np.full((n, n), 1 / n), gap_tolerance=1e-4,
+    f,
+    adafw.Birkhoff(),
+    adafw.BPCG(),
+    x0=np.full((n, n), 1 / n),
+    gap_tolerance=1e-4,
     max_iterations=500,
-)  # fmt: skip
+)
 weights, atoms = r.active_set
 _, found = linear_sum_assignment(-r.x)
 print(f"{r.status} after {r.trace[-1].iteration} assignments solved; gap {r.gap:.1e}")
-print(f"x is a mixture of {len(weights)} permutations; {np.mean(order[found] == range(n)):.0%} "
-      "of the strips are where they were")  # fmt: skip
+print(
+    f"x is a mixture of {len(weights)} permutations; {np.mean(order[found] == range(n)):.0%} "
+    "of the strips are where they were"
+)
 
 # %%
 # The matrix in the middle is the answer: dark where a place takes a strip. It is nearly a

@@ -32,13 +32,16 @@ aside = rng.random(len(rows)) < 0.1
 fits = {}
 for radius in (60, 90, 120, 150, 180):
     f = adafw.MatrixCompletion(rows[~aside], cols[~aside], values[~aside], truth.shape)
-    r = adafw.minimize(f, adafw.NuclearBall(radius), adafw.Corrective(), max_iterations=30,
-                       gap_tolerance=1e-4)  # fmt: skip
+    r = adafw.minimize(
+        f, adafw.NuclearBall(radius), adafw.Corrective(), max_iterations=30, gap_tolerance=1e-4
+    )
     error = np.sqrt(np.mean((r.x[rows[aside], cols[aside]] - values[aside]) ** 2))
     fits[radius] = error, r
     rank = np.linalg.matrix_rank(r.x, tol=1e-3)
-    print(f"radius {radius:3d}: rank {rank:3d}, error on entries kept aside {error:.4f}, "
-          f"gap {r.gap:.0e}")  # fmt: skip
+    print(
+        f"radius {radius:3d}: rank {rank:3d}, error on entries kept aside {error:.4f}, "
+        f"gap {r.gap:.0e}"
+    )
 radius, (error, best) = min(fits.items(), key=lambda item: item[1][0])
 
 # %%

@@ -18,8 +18,18 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from adafw.sklearn import FrankWolfeRegressor
 
 data = load_diabetes()
-names = ["age", "sex", "weight index", "blood pressure", "cholesterol", "LDL", "HDL", "ratio",
-         "triglycerides", "glucose"]  # fmt: skip
+names = [
+    "age",
+    "sex",
+    "weight index",
+    "blood pressure",
+    "cholesterol",
+    "LDL",
+    "HDL",
+    "ratio",
+    "triglycerides",
+    "glucose",
+]
 splines = SplineTransformer(n_knots=4, degree=3, include_bias=False)
 columns, groups = [], []
 for j in range(10):
@@ -63,7 +73,10 @@ for j in range(10):
     if np.ptp(part) > 0.1:
         order = np.argsort(data.data[:, j])
         right.plot(data.data[order, j], part[order], color=colours[j], label=names[j])
-right.set(xlabel="measurement (standardised)", ylabel="contribution to the disease score",
-          title="The curves at radius 0.5")  # fmt: skip
+right.set(
+    xlabel="measurement (standardised)",
+    ylabel="contribution to the disease score",
+    title="The curves at radius 0.5",
+)
 right.legend(fontsize=8)
 plt.show()

@@ -40,8 +40,7 @@ for name, loss, box in (
 ):
     model = FrankWolfeRegressor(loss, delta=2.0, constraint=box, fit_intercept=False)
     fits[name] = model.fit(flows, heat).coef_
-    print(f"{name:20} largest error {abs(fits[name] - truth).max():.2f}, "
-          f"gap {model.gap_:.0e}")  # fmt: skip
+    print(f"{name:20} largest error {abs(fits[name] - truth).max():.2f}, gap {model.gap_:.0e}")
 
 # %%
 # Squares follow the stuck sensor out of the bounds. The box alone cuts off what is impossible,

@@ -20,18 +20,24 @@ f = adafw.LinearModel(A, y, adafw.losses.SquaredHinge())
 ball = adafw.LInfBall(1.0)
 families = {
     "plain Frank-Wolfe steps": {
-        "FW": adafw.FW(), "SFW": adafw.SFW(), "SVRF": adafw.SVRF(), "SPIDER-FW": adafw.SPIDERFW(),
-        "ORGFW": adafw.ORGFW(), "CSFW": adafw.CSFW(),
+        "FW": adafw.FW(),
+        "SFW": adafw.SFW(),
+        "SVRF": adafw.SVRF(),
+        "SPIDER-FW": adafw.SPIDERFW(),
+        "ORGFW": adafw.ORGFW(),
+        "CSFW": adafw.CSFW(),
     },
     "adaptive steps, no projection": {
-        "AdaSFW": adafw.AdaSFW(), "AdaSVRF": adafw.AdaSVRF(), "AdaCSFW": adafw.AdaCSFW(),
+        "AdaSFW": adafw.AdaSFW(),
+        "AdaSVRF": adafw.AdaSVRF(),
+        "AdaCSFW": adafw.AdaCSFW(),
     },
     "projected": {
         "AdaGrad": adafw.AdaGrad(),
         "AdaGrad + CSFW": adafw.AdaGrad(gradient=adafw.gradients.CSFW()),
     },
     "exact": {"Corrective": adafw.Corrective()},
-}  # fmt: skip
+}
 
 # %%
 # One call each. Learning rates are left to ``"auto"``; the gradients that the search for them
@@ -52,12 +58,18 @@ for family, name, r in sorted(results, key=lambda item: item[2].gap):
 
 figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), sharey=True, layout="constrained")
 styles = dict(zip(runs, ("-", "--", ":", "-."), strict=True))
-for ax, x, label in zip(axes, ("epoch", "cpu_seconds"), ("passes over the data", "CPU seconds"),
-                        strict=True):  # fmt: skip
+for ax, x, label in zip(
+    axes, ("epoch", "cpu_seconds"), ("passes over the data", "CPU seconds"), strict=True
+):
     for i, (family, name, r) in enumerate(results):
         t = r.trace
-        ax.loglog(t[x][1:], t["gap"][1:].clip(1e-12), styles[family],
-                  color=plt.get_cmap("tab20")(i), label=name)  # fmt: skip
+        ax.loglog(
+            t[x][1:],
+            t["gap"][1:].clip(1e-12),
+            styles[family],
+            color=plt.get_cmap("tab20")(i),
+            label=name,
+        )
     ax.set(xlabel=label, ylim=(1e-8, 10), xlim=(0.1 if x == "epoch" else 1e-3, None))
 axes[0].set_ylabel("exact Frank-Wolfe gap")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")

@@ -21,10 +21,19 @@ from scipy.sparse.csgraph import dijkstra
 import adafw
 
 side = 9
-at = lambda i, j: i * side + j  # noqa: E731
-roads = [(at(i, j), at(i + di, j + dj)) for i in range(side) for j in range(side)
-         for di, dj in ((0, 1), (1, 0), (0, -1), (-1, 0))
-         if 0 <= i + di < side and 0 <= j + dj < side]  # fmt: skip
+
+
+def at(i, j):
+    return i * side + j
+
+
+roads = [
+    (at(i, j), at(i + di, j + dj))
+    for i in range(side)
+    for j in range(side)
+    for di, dj in ((0, 1), (1, 0), (0, -1), (-1, 0))
+    if 0 <= i + di < side and 0 <= j + dj < side
+]
 tail, head = np.array(roads).T
 number = {road: k for k, road in enumerate(roads)}
 rng = np.random.default_rng(2)
@@ -62,8 +71,9 @@ def marginal(flow, batch):
 
 
 f = adafw.UserSum(1, delay, marginal, convex=True)
-r = adafw.minimize(f, town, adafw.BPCG(), x0=cheapest_route(free), gap_tolerance=0.01,
-                   max_iterations=3000)  # fmt: skip
+r = adafw.minimize(
+    f, town, adafw.BPCG(), x0=cheapest_route(free), gap_tolerance=0.01, max_iterations=3000
+)
 weights, routes = r.active_set
 busiest = np.asarray(routes[[int(np.argmax(weights))]].todense()).ravel()
 print(f"{r.status}: {r.value:.2f} minutes a car, at best {r.lower_bound:.2f}")
@@ -75,14 +85,19 @@ print(f"all on one route: {delay(cheapest_route(free)):.0f} minutes; now {len(we
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 where = np.array([(j, -i) for i in range(side) for j in range(side)])
-for ax, flow, title in ((axes[0], r.x, f"Least delay: {len(weights)} routes"),
-                        (axes[1], weights.max() * busiest, "The busiest of them")):  # fmt: skip
+for ax, flow, title in (
+    (axes[0], r.x, f"Least delay: {len(weights)} routes"),
+    (axes[1], weights.max() * busiest, "The busiest of them"),
+):
     lines = [(where[a], where[b]) for a, b in roads]
     ax.add_collection(LineCollection(lines, color="lightgray", linewidth=capacity / 60))
     kept = flow > 1
-    drawn = LineCollection([line for line, k in zip(lines, kept, strict=True) if k],
-                           array=(flow / capacity)[kept], cmap="plasma_r",
-                           linewidth=1 + flow[kept] / 60)  # fmt: skip
+    drawn = LineCollection(
+        [line for line, k in zip(lines, kept, strict=True) if k],
+        array=(flow / capacity)[kept],
+        cmap="plasma_r",
+        linewidth=1 + flow[kept] / 60,
+    )
     ax.add_collection(drawn)
     ax.scatter(*where[[home, work]].T, s=120, color="black", zorder=3)
     ax.set_title(title)

@@ -58,11 +58,18 @@ box = adafw.Box(np.zeros(X.shape[1]), np.full(X.shape[1], 120.0))
 curves = {}
 for share in (0.1, 0.5, 0.9):
     f = adafw.LinearModel(X, minutes, SmoothQuantile(share))
-    r = adafw.minimize(f, box, adafw.Algorithm(adafw.gradients.Full(), adafw.steps.SpectralStep()),
-                       gap_tolerance=1e-3, max_iterations=2000)  # fmt: skip
+    r = adafw.minimize(
+        f,
+        box,
+        adafw.Algorithm(adafw.gradients.Full(), adafw.steps.SpectralStep()),
+        gap_tolerance=1e-3,
+        max_iterations=2000,
+    )
     curves[share] = X @ r.x
-    print(f"{share:.0%} curve: {np.mean(minutes < curves[share]):.1%} of the parcels are below, "
-          f"{r.status}, gap {r.gap:.0e}")  # fmt: skip
+    print(
+        f"{share:.0%} curve: {np.mean(minutes < curves[share]):.1%} of the parcels are below, "
+        f"{r.status}, gap {r.gap:.0e}"
+    )
 
 # %%
 # The upper curve is the promise to make. At noon it is five minutes above the middle one, at rush

@@ -41,9 +41,16 @@ loss_fn = nn.CrossEntropyLoss()
 def network():
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 16, 3),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
+    )
 
 
 # %%
@@ -61,8 +68,11 @@ def linf(model):
 
 
 def by_layer(model):
-    rules = {"*.bias": None, nn.Conv2d: Rule(NewtonSchulzBall, radius=1.5),
-             "6.weight": Rule(adafw.L1Ball, radius=60.0)}  # fmt: skip
+    rules = {
+        "*.bias": None,
+        nn.Conv2d: Rule(NewtonSchulzBall, radius=1.5),
+        "6.weight": Rule(adafw.L1Ball, radius=60.0),
+    }
     groups = constrain(model, adafw.LInfBall, diameter=20.0, rules=rules)
     print("moved into their sets:", make_feasible(groups))
     for group in groups:
@@ -74,6 +84,11 @@ def by_layer(model):
 # %%
 # Training, and what came of it: accuracy, the spectral norms of the convolutions, how many weights
 # of the hidden layer matter, and the exact Frank-Wolfe gap, which only constrained problems have.
+
+
+def right(out, target):
+    return out.argmax(1) == target
+
 
 results, weights = {}, {}
 for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": by_layer}.items():
@@ -88,7 +103,6 @@ for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": b
 
     batches = TensorBatches(*train_set, batch_size=50, seed=1)
     train(model, optimizer, loss_fn, batches, epochs, after_epoch=inside)
-    right = lambda out, target: out.argmax(1) == target  # noqa: E731
     _, accuracy = evaluate(model, loss_fn, [test_set], right)
     kernels = [model[i].weight.detach().flatten(1) for i in (0, 2)]
     spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in kernels]
@@ -113,8 +127,9 @@ for ax, (name, weight) in zip(axes, weights.items(), strict=True):
     accuracy, spectral, matter = results[name]
     ax.set_title(
         f"{name}: accuracy {accuracy:.3f}, spectral norms {spectral[0]:.1f} and {spectral[1]:.1f}, "
-        f"{matter:.0%} of the weights matter", fontsize=10,
-    )  # fmt: skip
+        f"{matter:.0%} of the weights matter",
+        fontsize=10,
+    )
     ax.set(ylabel="unit", xticks=[])
 figure.colorbar(shown, ax=axes, shrink=0.6)
 plt.show()

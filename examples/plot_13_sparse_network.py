@@ -42,8 +42,10 @@ def trained(k, epochs=10):
     ball = adafw.KSparse(1.0, k)
     with torch.no_grad():
         hidden.mul_(0)  # the centre of the set
-    groups = [{"params": [hidden], "constraint": ball, "lr": 0.03},
-              {"params": rest, "constraint": None, "lr": 0.3}]  # fmt: skip
+    groups = [
+        {"params": [hidden], "constraint": ball, "lr": 0.03},
+        {"params": rest, "constraint": None, "lr": 0.3},
+    ]
     optimizer = SFW(groups, lr=0.03, momentum=0.9)
     batches = torch.Generator().manual_seed(1)
     for epoch in range(epochs):

@@ -64,12 +64,17 @@ figure, (left, middle) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained
 left.plot(right, color="lightgray")
 left.plot(np.convolve(right, np.ones(9) / 9, "valid"), color="C0", label="mean of nine pieces")
 left.axvline(79, color="C3", linestyle=":", label="the rule changes")
-left.set(xlabel="pieces of 100 rows", ylabel="right, before learning from them",
-         title="A stream", ylim=(0.4, 1))  # fmt: skip
+left.set(
+    xlabel="pieces of 100 rows",
+    ylabel="right, before learning from them",
+    title="A stream",
+    ylim=(0.4, 1),
+)
 left.legend(loc="lower right")
 middle.loglog(whole.trace["epoch"][1:], whole.trace["gap"][1:], label="in one go")
-middle.loglog(piece.trace["epoch"][1:], piece.trace["gap"][1:], "x", color="C3",
-              label="in three pieces")  # fmt: skip
+middle.loglog(
+    piece.trace["epoch"][1:], piece.trace["gap"][1:], "x", color="C3", label="in three pieces"
+)
 for cut in (7, 16):
     middle.axvline(cut, color="gray", linestyle=":")
 middle.set(xlabel="passes over the data", ylabel="exact gap", title="Cut twice, and resumed")

@@ -37,8 +37,13 @@ print(f"on disk: {size / 1e6:.0f} MB")
 tracemalloc.start()
 A, b = adafw.datasets.load_parts(parts)
 f = adafw.LinearModel(A, b, adafw.losses.Logistic())
-r = adafw.minimize(f, adafw.L1Ball(6.0), adafw.CSFW(step_size=adafw.schedules.OpenLoop(1, 1)),
-                   max_epochs=5, record_every=50)  # fmt: skip
+r = adafw.minimize(
+    f,
+    adafw.L1Ball(6.0),
+    adafw.CSFW(step_size=adafw.schedules.OpenLoop(1, 1)),
+    max_epochs=5,
+    record_every=50,
+)
 peak = tracemalloc.get_traced_memory()[1]
 tracemalloc.stop()
 print(f"taken by the run: {peak / 1e6:.0f} MB at most")
@@ -51,13 +56,19 @@ print(f"value {r.value:.5f}, within {r.gap:.1e} of the best")
 
 epoch, gap = r.trace["epoch"][1:], r.trace["gap"][1:]
 above = np.maximum(r.trace["value"][1:] - r.lower_bound, 1e-12)
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained",
-                                     width_ratios=[2, 1])  # fmt: skip
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(11, 4), layout="constrained", width_ratios=[2, 1]
+)
 left.loglog(epoch, gap, label="exact gap (the certificate)")
 left.loglog(epoch, above, label="loss above the lower bound")
 left.axvline(1, color="gray", linestyle=":")
-left.annotate("every row seen once, on average", (1, gap.max()), xytext=(4, 0),
-              textcoords="offset points", fontsize=8)  # fmt: skip
+left.annotate(
+    "every row seen once, on average",
+    (1, gap.max()),
+    xytext=(4, 0),
+    textcoords="offset points",
+    fontsize=8,
+)
 left.set(xlabel="passes over the table", title="How much reading buys how much certainty")
 left.legend()
 right.bar(["on disk", "in memory"], [size / 1e6, peak / 1e6], color=["C0", "C1"])

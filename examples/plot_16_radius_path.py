@@ -30,16 +30,20 @@ losses = [
     for model in path.models
 ]
 best = int(np.argmin(losses))
-print(f"smallest loss on unseen tumours at radius {radii[best]:.2f}, "
-      f"with {path.nonzeros[best]} of 30 measurements")  # fmt: skip
+print(
+    f"smallest loss on unseen tumours at radius {radii[best]:.2f}, "
+    f"with {path.nonzeros[best]} of 30 measurements"
+)
 
 # %%
 # The same with a guarantee instead of a grid: these models are, between them, within 5 % (of the
 # loss without any measurement) of the best at every radius.
 
 proven = radius_path(X_train, y_train, eps=0.05)
-print(f"{len(proven.radii)} models cover all radii from {proven.radii[0]:.2f} to "
-      f"{proven.radii[-1]:.0f}, each proven to be within {proven.bound:.3f} there")  # fmt: skip
+print(
+    f"{len(proven.radii)} models cover all radii from {proven.radii[0]:.2f} to "
+    f"{proven.radii[-1]:.0f}, each proven to be within {proven.bound:.3f} there"
+)
 
 # %%
 # Left, each line is the weight of one measurement as the budget grows. Right, the loss on tumours
@@ -51,17 +55,29 @@ strong = np.argsort(-abs(coefficients[best]))[:6]
 for j in range(30):
     named = j in strong
     colour = f"C{list(strong).index(j)}" if named else "lightgray"
-    left.plot(radii, coefficients[:, j], color=colour,
-              linewidth=1.8 if named else 0.8, zorder=2 if named else 1,
-              label=data.feature_names[j] if named else None)  # fmt: skip
+    left.plot(
+        radii,
+        coefficients[:, j],
+        color=colour,
+        linewidth=1.8 if named else 0.8,
+        zorder=2 if named else 1,
+        label=data.feature_names[j] if named else None,
+    )
 left.axvline(radii[best], color="black", linestyle=":")
-left.set(xscale="log", xlabel="radius", ylabel="weight", title="Weights along the path",
-         ylim=(-8, 5))  # fmt: skip
+left.set(
+    xscale="log", xlabel="radius", ylabel="weight", title="Weights along the path", ylim=(-8, 5)
+)
 left.legend(fontsize=8)
 right.plot(radii, losses, color="C3", label="unseen")
 right.plot(radii, [model.value_ for model in path.models], color="C0", label="training")
-right.plot(proven.radii, np.full(len(proven.radii), 0.02), "|", color="gray", markersize=14,
-           label="models of the proven path")  # fmt: skip
+right.plot(
+    proven.radii,
+    np.full(len(proven.radii), 0.02),
+    "|",
+    color="gray",
+    markersize=14,
+    label="models of the proven path",
+)
 right.axvline(radii[best], color="black", linestyle=":")
 right.set(xscale="log", xlabel="radius", ylabel="mean loss", ylim=(0, 0.7), title="Choosing")
 right.legend()

@@ -75,7 +75,7 @@ def front():
     adafw.minimize(F, BALL, plain, x0=np.array([-0.45, 0.15]), max_iterations=9, record_every=1,
                    callbacks=[lambda s, r: seen.append(s.x.copy())], max_epochs=1e9)  # fmt: skip
     left.plot(*np.array(seen).T, "-o", color=LINE, markersize=4, linewidth=1.2)
-    dot(left, minimum(), "best point of the set", GOOD, (8, -4))
+    dot(left, minimum(), "best point\nof the set", GOOD, (-76, -22))
     left.set_title("Steps to corners: never outside,\nno projection", fontsize=10)
     A, y = adafw.datasets.text_like(m=3_000, n=8_000, seed=0)
     f = adafw.LinearModel(A, y, adafw.losses.Logistic())
