@@ -128,7 +128,9 @@ def minimize(
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
     rate = runner.rate(s) if isinstance(runner, AutoRate) else _rate(algorithm, s.t)
-    return conclude(s, f, algorithm, status, limits, tolerance, title, runner.name, rate)
+    return conclude(
+        s, f, constraint, algorithm, status, limits, tolerance, title, runner.name, rate
+    )
 
 
 def _rate(algorithm: Algorithm, t: int) -> float | None:

@@ -110,7 +110,7 @@ class LinearModel(SeparableSum):
         point = self._at(x)
         if point.curves is None:
             point.curves = self.curves_at(point.z)
-        return point.curves  # type: ignore[no-any-return]
+        return point.curves
 
     def value(self, x: Array) -> float:
         point = self._at(x)
@@ -172,7 +172,7 @@ class LinearModel(SeparableSum):
             )
         from adafw.kernels.curves import sides
 
-        return sides(self.loss_code, z, b, self.y, self.term_weights)  # type: ignore[no-any-return]
+        return sides(self.loss_code, z, b, self.y, self.term_weights)
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
