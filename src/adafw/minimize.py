@@ -171,7 +171,8 @@ class _Loop:
                 return self._diverged(s, end)
             except KeyboardInterrupt:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
     def n_terms(self) -> int:
@@ -189,7 +190,8 @@ class _Loop:
                 return self.interrupts.seen
             clock.pause()
             s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
             left = self._seconds_left(s)
             look = time.perf_counter() + min(_LOOK, left)
             clock.start()

@@ -36,7 +36,13 @@ class _Point:
 
     def is_at(self, x: Array) -> bool:
         known = self.x
-        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
+        # By the operator: numpy.array_equal takes longer than a small problem's own product.
+        return (
+            known is not None
+            and known.dtype == x.dtype
+            and known.shape == x.shape
+            and bool((known == x).all())
+        )
 
 
 class LinearModel(SeparableSum):
@@ -102,13 +108,16 @@ class LinearModel(SeparableSum):
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
             return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
-        point = self._at(x)
-        if point.gradient is None:
-            point.gradient = self.rows.combine(self.slopes_at(point.z) / self.n_terms)
-        return point.gradient.copy()
+        return self._gradient_at(self._at(x))
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.value(x), self.gradient(x)
+        point = self._at(x)
+        return self.value_at(point.z), self._gradient_at(point)
+
+    def _gradient_at(self, point: "_Point") -> Array:
+        if point.gradient is None:
+            point.gradient = self.rows.combine(self.slopes_at(point.z) / self.n_terms)
+        return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         z = self._at(x).z if batch is None else self.rows.dot(x, batch)
