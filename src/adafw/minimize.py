@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adafw import checks, integrity, paths, solver
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import floating
 from adafw.auto_rate import AutoRate, is_auto
 from adafw.constraints.base import Constraint

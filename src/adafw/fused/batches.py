@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
 from adafw.gradients import CSFW, SVRF, draw
 from adafw.kernels.parts import Batches
