@@ -17,7 +17,7 @@ SOURCES = {p.relative_to(ROOT).as_posix(): p.read_text() for p in sorted(ROOT.rg
 
 # From low to high. A part imports those below it; parts of one layer do not import each other.
 LAYERS = [
-    {"typing"},
+    {"typing", "later"},
     {"checks", "random", "kernels"},
     {"arrays", "schedules"},
     {"describe", "lanczos"},
@@ -26,6 +26,7 @@ LAYERS = [
     {"io", "objectives"},
     {"gradients", "metrics"},
     {"steps"},
+    {"algorithm"},
     {"algorithms"},
     {"names", "solver"},
     {"integrity"},

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adafw import checks, integrity, paths, solver
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import floating
 from adafw.auto_rate import AutoRate, is_auto
 from adafw.constraints.base import Constraint
@@ -173,7 +173,8 @@ class _Loop:
                 return self._diverged(s, end)
             except KeyboardInterrupt:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
     def n_terms(self) -> int:
@@ -191,7 +192,8 @@ class _Loop:
                 return self.interrupts.seen
             clock.pause()
             s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
             left = self._seconds_left(s)
             look = time.perf_counter() + min(_LOOK, left)
             clock.start()

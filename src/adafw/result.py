@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
-from adafw.algorithms import Algorithm
-from adafw.charts import Curve, line_chart
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
@@ -65,6 +63,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What notebooks show: the same lines beside a small picture of the gap."""
+        from html import escape
+
+        from adafw.charts import Curve, line_chart
+
         epochs = self.trace["epoch"]
         chart = line_chart([Curve(epochs, self.trace["gap"])], "epochs", "gap", log=True)
         lines = "".join(

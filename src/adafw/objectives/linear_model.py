@@ -38,7 +38,13 @@ class _Point:
 
     def is_at(self, x: Array) -> bool:
         known = self.x
-        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
+        # By the operator: numpy.array_equal takes longer than a small problem's own product.
+        return (
+            known is not None
+            and known.dtype == x.dtype
+            and known.shape == x.shape
+            and bool((known == x).all())
+        )
 
 
 class LinearModel(SeparableSum):
@@ -113,21 +119,26 @@ class LinearModel(SeparableSum):
         return point.curves
 
     def value(self, x: Array) -> float:
-        point = self._at(x)
-        return self.value_at(point.z) if point.curves is None else point.curves[0]
+        return self._value_at(self._at(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
             return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+        return self._gradient_at(self._at(x))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         point = self._at(x)
+        return self._value_at(point), self._gradient_at(point)
+
+    def _value_at(self, point: "_Point") -> float:
+        return self.value_at(point.z) if point.curves is None else float(point.curves[0])
+
+    def _gradient_at(self, point: "_Point") -> Array:
         if point.gradient is None:
             known = point.curves
             slopes = self.slopes_at(point.z) / self.n_terms if known is None else known[1]
             point.gradient = self.rows.combine(slopes)
-        return point.gradient.copy()
-
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.value(x), self.gradient(x)
+        return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         z = self._at(x).z if batch is None else self.rows.dot(x, batch)
