@@ -21,7 +21,7 @@ LAYERS = [
     {"checks", "random", "kernels"},
     {"arrays", "schedules"},
     {"describe", "lanczos"},
-    {"charts", "page"},
+    {"charts", "page", "versions"},
     {"constraints", "losses", "rows"},
     {"io", "objectives"},
     {"gradients", "metrics"},

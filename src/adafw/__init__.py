@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from adafw.result import Result
     from adafw.solver import State
     from adafw.tuning import Tuning, tune
+    from adafw.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -77,7 +78,7 @@ _MODULES = (
 )  # fmt: skip
 _HOMES = (
     "algorithm", "algorithms", "constraints.exports", "objectives.exports", "recorder", "result",
-    "solver", "tuning",
+    "solver", "tuning", "versions",
 )  # fmt: skip
 
 
@@ -163,6 +164,7 @@ __all__ = [
     "minimize",
     "objectives",
     "schedules",
+    "show_versions",
     "steps",
     "tune",
 ]
