@@ -158,7 +158,9 @@ class CSRRows(Rows):
         """One pass over the stored entries."""
         return SparseWorking(self.arrays, self.shape[1], chosen)
 
-    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def column_arrays(
+        self, chosen: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays
 
     def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
