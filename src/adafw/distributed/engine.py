@@ -92,6 +92,7 @@ class Engine:
         self._looked = -math.inf
         self._coming: dict[int, tuple[str, Any]] = {}
         self._seen: dict[str, Worker] = {}
+        self._suspects: set[str] = set()
         client.register_plugin(ShelfPlugin())
         self._sync(self._load_all)
         weakref.finalize(self, _forget, weakref.ref(client), self.data)
@@ -279,6 +280,7 @@ class Engine:
         for k in set(numbers) | set(self.placement.parts_of(worker)):
             self.placement.owner.pop(k, None)
         self.traffic.lost += 1
+        self._suspects.add(worker)
         self.client.rpc.remove(worker)
         log.warning("worker %s is lost (%s): its %d parts go elsewhere", worker, why, len(numbers))
 
@@ -306,7 +308,7 @@ class Engine:
                 widen, self.data, some, self.features, workers=[worker], pure=False
             )
             try:
-                await self._watched(worker, self.client._gather([future]))
+                await self._task(worker, future)
             except _Gone as gone:
                 await self._lose(worker, some, str(gone))
 
@@ -319,7 +321,12 @@ class Engine:
                 self._check_patience(began, workers, missing)
                 await asyncio.sleep(RETRY)
                 continue
-            homes = self.placement.homes(missing, workers, [self._bytes(k) for k in missing])
+            # The scheduler may not have heard yet of one that has just gone.
+            there = {w: about for w, about in workers.items() if w not in self._suspects}
+            homes = self.placement.homes(
+                missing, there or workers, [self._bytes(k) for k in missing]
+            )
+            self._suspects.clear()
             results = await asyncio.gather(
                 *(self._load(k, worker) for k, worker in homes), return_exceptions=True
             )
@@ -351,7 +358,7 @@ class Engine:
 
         future = self._submit(k, worker)
         try:
-            (made,) = await self._watched(worker, self.client._gather([future]))
+            (made,) = await self._task(worker, future)
         except (KilledWorker, NoValidWorkerError, asyncio.CancelledError) as error:
             raise _Gone(type(error).__name__) from None
         finally:
@@ -359,6 +366,13 @@ class Engine:
         if isinstance(made, Failed):
             raise made.error
         return made  # type: ignore[no-any-return]
+
+    async def _task(self, worker: str, future: Any) -> Any:
+        """[its result], as long as the worker is there."""
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
+        await self._watched(worker, done.wait())
+        return await self.client._gather([future])
 
     def _submit(self, k: int, worker: str) -> Any:
         from dask import delayed
@@ -423,12 +437,17 @@ def _forget(client: "weakref.ref[Any]", data: str) -> None:
     alive = client()
     if alive is None or alive.status != "running":
         return
-    try:
-        alive.run(_drop, data, wait=False)
-    except Exception as error:  # the cluster is going down: nothing is left to free
-        log.debug("parts of %s could not be dropped: %r", data, error)
+
+    async def drop() -> None:
+        try:
+            await alive._run(_drop, data, wait=False)
+        except Exception as error:  # the cluster is going down: nothing is left to free
+            log.debug("parts of %s could not be dropped: %r", data, error)
+
+    # Whoever collects the garbage may be the event loop itself: it is not waited for.
+    alive.loop.add_callback(drop)
 
 
-def _drop(data: str, dask_worker: Any = None) -> None:
+async def _drop(data: str, dask_worker: Any = None) -> None:
     if NAME in dask_worker.extensions:
         dask_worker.extensions[NAME].drop(data)

@@ -85,7 +85,8 @@ class Part:
 
     def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
         if self._working is None or not np.array_equal(self._working[0], chosen):
-            self._working = (chosen, self.rows.working(chosen))
+            last = None if self._working is None else self._working[1]
+            self._working = (chosen, self.rows.working(chosen, last))
         return self._working[1]
 
     def model(self, loss: Any) -> LinearModel:
@@ -178,7 +179,7 @@ def _working_gram(part: Part, x: Any, common: Any, own: Any) -> Any:
     """The lower triangle, row by row, from row `first` on."""
     size, first = common["chosen"].size, common["first"]
     gram = np.zeros((size, size))
-    part.working(common["chosen"]).add_gram(own["p"], gram)
+    part.working(common["chosen"]).add_gram(own["p"], gram, first)
     return (gram[np.tril_indices(size)][first * (first + 1) // 2 :],), None
 
 

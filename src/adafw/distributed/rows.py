@@ -52,7 +52,7 @@ class DistributedRows(Rows):
         self.shape = (int(self.starts[-1]), int(n))
         self.dtype = np.dtype(headers[0].dtype if dtype is None else dtype)
         self._clock = (time.monotonic(), engine.traffic.copy())
-        self._fetched: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
+        self._held: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
 
     @property
     def traffic(self) -> Traffic:
@@ -216,30 +216,28 @@ class DistributedRows(Rows):
     ) -> "DistributedWorking":
         return DistributedWorking(self, np.asarray(chosen, np.int64))
 
-    def column_arrays(
-        self, chosen: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The chosen columns alone, brought here once each: where they are too many for a Gram
-        matrix, steps go through them one by one, which no network could follow."""
-        wanted = np.arange(self.shape[1]) if chosen is None else np.asarray(chosen, np.int64)
-        fresh = np.array([j for j in wanted.tolist() if j not in self._fetched], np.int64)
+    def holding(self, chosen: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """The chosen columns, brought here once each.
+
+        Where they are too many for a Gram matrix, steps go through them one by one, which no
+        network could follow.
+        """
+        from scipy import sparse
+
+        numbers = [int(j) for j in chosen]
+        fresh = np.array([j for j in numbers if j not in self._held], np.int64)
         if fresh.size:
             answer = self._ask("columns", common={"chosen": fresh})
             whole = _stacked([answer.own[k] for k in sorted(answer.own)])
             values, rows, starts = whole.column_arrays()
             for i, j in enumerate(fresh.tolist()):
                 part = slice(int(starts[i]), int(starts[i + 1]))
-                self._fetched[j] = (values[part], rows[part])
-        order = np.sort(wanted)
-        lengths = np.zeros(self.shape[1], np.int64)
-        lengths[order] = [self._fetched[j][0].size for j in order.tolist()]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-        pieces = [self._fetched[j] for j in order.tolist()]
-        values = np.concatenate([piece[0] for piece in pieces])
-        rows = np.concatenate([piece[1] for piece in pieces])
-        for array in (values, rows, starts):
-            array.flags.writeable = False
-        return values, rows, starts
+                self._held[j] = (values[part], rows[part].astype(np.int64))
+        values = np.concatenate([self._held[j][0] for j in numbers])
+        rows = np.concatenate([self._held[j][1] for j in numbers])
+        starts = np.cumsum([0, *(self._held[j][0].size for j in numbers)])
+        matrix = sparse.csc_array((values, rows, starts), shape=(self.shape[0], len(numbers)))
+        return as_rows(matrix, finite=True), np.arange(len(numbers))
 
     # -- how parts are asked -----------------------------------------------------------------
 
@@ -294,7 +292,7 @@ class DistributedWorking(WorkingRows):
     def __init__(self, rows: DistributedRows, chosen: NDArray[np.int64]) -> None:
         self.rows, self.chosen = rows, chosen
         self.size = rows.shape[0]
-        self.gram_pays = chosen.size <= _MOST
+        self.gram_pays, self.gram_work = chosen.size <= _MOST, math.inf  # a trip is dear
 
     def dot(self, w: Vector) -> Vector:
         return self.rows._rows_of(self._ask("working_dot", w=w))
@@ -310,13 +308,6 @@ class DistributedWorking(WorkingRows):
         rows, columns = np.tril_indices(self.chosen.size)
         some = slice(first * (first + 1) // 2, None)
         gram[rows[some], columns[some]] += total
-
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        whole = np.zeros_like(gram)
-        self.add_gram(weights, whole)
-        whole += np.tril(whole, -1).T
-        gram[fresh] = whole[fresh]
-        gram[:, fresh] = whole[:, fresh]
 
     def _ask(self, operation: str, p: Any = None, **common: Any) -> Answer:
         own = (lambda k: {}) if p is None else self.rows._slices(p)

@@ -128,14 +128,13 @@ class Rows(ABC):
         """
         raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
 
-    def column_arrays(
-        self, chosen: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """(values, rows, starts) of all columns, one after the other, as the kernels take them.
-
-        Columns that are not among the chosen ones may be empty.
-        """
+    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """(values, rows, starts) of all columns, one after the other, as the kernels take them."""
         raise TypeError(f"{type(self).__name__} cannot be read column by column.")
+
+    def holding(self, chosen: NDArray[np.int64]) -> "tuple[Rows, NDArray[np.int64]]":
+        """(rows with these columns in memory, their numbers there): itself, but for a disk's."""
+        return self, chosen
 
     def centred(self, weights: Vector | None = None) -> "tuple[Rows, Vector]":
         """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None."""

@@ -159,9 +159,7 @@ class CSRRows(Rows):
         before = last if isinstance(last, SparseWorking) else None
         return SparseWorking(self.arrays, self.shape[1], chosen, before)
 
-    def column_arrays(
-        self, chosen: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays
 
     def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:

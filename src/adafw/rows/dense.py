@@ -133,9 +133,7 @@ class DenseRows(Rows):
         starts = np.arange(0, m * n + 1, m, dtype=np.uint64)
         return read_only(np.ascontiguousarray(self.array.T).ravel()), read_only(rows), starts
 
-    def column_arrays(
-        self, chosen: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """A copy of 1.5 times the size of the array, made once."""
         return self._column_arrays
 

@@ -85,7 +85,7 @@ def product(at: Working, w: Vector) -> Vector:
     from adafw.kernels import descent as kernels
 
     z = np.zeros(at.rows.shape[0])
-    kernels.add_columns(at.rows.column_arrays(at.chosen), at.chosen.view(np.uint64), w, z)
+    kernels.add_columns(at.rows.column_arrays(), at.chosen.view(np.uint64), w, z)
     return z
 
 
@@ -97,7 +97,7 @@ class _Model:
 
         self.kernels, self.at, self.point = kernels, at, point
         self.solved = False
-        self.columns, self.numbers = at.rows.column_arrays(at.chosen), at.chosen.view(np.uint64)
+        self.columns, self.numbers = at.rows.column_arrays(), at.chosen.view(np.uint64)
         size = at.chosen.size
         self.diagonal, self.mixed = np.empty(size), np.empty(size)
         kernels.diagonals(self.columns, self.numbers, point.bends, self.diagonal, self.mixed)
