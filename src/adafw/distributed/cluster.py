@@ -13,8 +13,8 @@ def local_client(
 ) -> Client:  # fmt: skip
     """A client of a new cluster of processes on this machine, which listens on loopback alone.
 
-    Close it, or use it in a `with` statement: its workers end with it. There is no dashboard unless
-    `dashboard_address` is given.
+    Close it, or use it in a `with` statement: its workers end with it. Its dashboard, where Dask's
+    own needs are installed, is at `client.dashboard_link`.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def local_client(
     cluster = LocalCluster(
         **{
             "n_workers": n_workers, "threads_per_worker": threads_per_worker, "processes": True,
-            "memory_limit": memory_limit, "host": "127.0.0.1", "dashboard_address": None,
+            "memory_limit": memory_limit, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0",
             "security": security, **options,
         }
     )  # fmt: skip

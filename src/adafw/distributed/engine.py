@@ -428,6 +428,8 @@ def _check_alike(headers: list[Header], recipes: Sequence[Recipe], n: int) -> No
                 f"all parts must be of one kind, got {header.dtype} {header.kind} in {recipe}, "
                 f"{first.dtype} {first.kind} in {recipes[0]}."
             )
+        if header.names != first.names:
+            raise ValueError(f"all parts must have the same columns, got others in {recipe}.")
         if (header.weight is None) != (first.weight is None):
             raise ValueError(f"all parts must have weights or none, got both: see {recipe}.")
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class Header:
     y: NDArray[Any]
     weight: NDArray[Any] | None
     zero_based: bool | None
+    names: tuple[str, ...] | None
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Part:
     @classmethod
     def of(cls, block: Block, name: str) -> "Part":
         try:
-            return cls(as_rows(block.X), Block(None, block.y, block.weight, block.zero_based))
+            return cls(as_rows(block.X), replace(block, X=None))
         except (ValueError, TypeError) as error:
             raise type(error)(f"{name}: {error}") from None
 
@@ -61,6 +62,7 @@ class Part:
             self.rows.shape[0], self.rows.shape[1], self.rows.dtype.name, self.rows.stored,
             sum(part.nbytes for part in arrays.values()), "csr" if "indptr" in arrays else "dense",
             self.rows.largest, self.block.y, self.block.weight, self.block.zero_based,
+            self.block.names,
         )  # fmt: skip
 
     def widen(self, n: int) -> None:

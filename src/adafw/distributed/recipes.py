@@ -19,6 +19,7 @@ class Block:
     y: NDArray[Any]
     weight: NDArray[Any] | None = None
     zero_based: bool | None = None
+    names: tuple[str, ...] | None = None  #: of the columns
 
 
 class Recipe(Protocol):
@@ -61,7 +62,7 @@ class FilePart:
     def make(self) -> Block:
         table = read_table(self.path, self.format, self.columns, self.dtype)
         assert table.y is not None
-        return Block(table.X, table.y, None, table.zero_based)
+        return Block(table.X, table.y, None, table.zero_based, table.features)
 
     def settled(self, n_features: int, zero_based: bool | None) -> "FilePart":
         if format_of(self.path, self.format) != "libsvm":

@@ -43,6 +43,11 @@ class Problem:
         """Design and targets of some rows, or of all; a class that is missing is refused."""
         X, y, weights = self.X, self.y, self.weights
         if rows is not None:
+            if getattr(X, "remote", False):
+                raise TypeError(
+                    "X must be on this machine to be cut into folds, got rows on a cluster; give "
+                    "the radius, or search it on a sample."
+                )
             X, y = X[rows], y[rows]
             weights = None if weights is None else weights[rows]
         if self.classes is None:

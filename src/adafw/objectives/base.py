@@ -14,13 +14,15 @@ from adafw.rows.base import Rows
 from adafw.typing import Array, Batch, Plain
 
 
-class Unavailable(RuntimeError):
+class Unavailable(ConnectionError):
     """The data of an objective cannot be reached any more; `state` is where to go on from.
 
-    `state` is that of the run that `minimize` had to give up, and None outside of one.
+    `state` is that of the run that `minimize` had to give up, and None outside of one; `resume` is
+    what a fit made of it adds.
     """
 
     state: Any = None
+    resume: Any = None
 
 
 class FiniteSum(ABC):
