@@ -1,6 +1,7 @@
 """One cluster of two processes for all tests that need no other."""
 
 import logging
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,9 +31,7 @@ def recipes(cuts=(0, 50, 51, 120), dense=False, **how):
     A, y, w = problem(**how)
     A = A.toarray() if dense else A
     each = [A, y] if w is None else [A, y, w]
-    return [
-        recipe(*(v[a:b] for v in each)) for a, b in zip(cuts, cuts[1:], strict=False)
-    ]
+    return [recipe(*(v[a:b] for v in each)) for a, b in pairwise(cuts)]
 
 
 @pytest.fixture(scope="session")

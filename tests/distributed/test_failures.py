@@ -95,13 +95,8 @@ def test_a_worker_that_comes_late_gets_work(cluster, parts):
     wait_until(lambda: len(cluster.run(_held, workers=[alone])[alone]) == 3)
 
 
-def _held(dask_worker):
-    return [key for key in dask_worker.extensions["adafw"].parts if True]
-
-
-_held = eval(  # by value: workers cannot import this file
-    "lambda dask_worker: [k for k in dask_worker.extensions['adafw'].parts]"
-)
+# Without a module: workers cannot import this file, and get it by value.
+_held = eval("lambda dask_worker: list(dask_worker.extensions['adafw'].parts)")
 
 
 def test_parts_are_freed_with_the_objective(cluster, parts):
@@ -129,7 +124,7 @@ def test_without_workers_the_state_is_handed_over(cluster, client, parts, single
             wait_until(lambda: not cluster.nthreads())
 
     began = time.monotonic()
-    with pytest.raises(ClusterLost, match="0 workers are there, and 6 of 6 parts") as lost:
+    with pytest.raises(ClusterLost, match=r"0 workers are there, and . of 6 parts") as lost:
         adafw.minimize(f, C, ALGORITHM, max_iterations=12, record_every=1, callbacks=leave)
     assert time.monotonic() - began < 60
     state = lost.value.state
@@ -193,7 +188,7 @@ def test_without_a_scheduler_the_state_is_handed_over(parts, tmp_path):
                 worker.kill()
 
         began = time.monotonic()
-        with pytest.raises(ClusterLost, match="scheduler has not answered|client is") as lost:
+        with pytest.raises(ClusterLost, match=r"scheduler has not answered|client is") as lost:
             adafw.minimize(f, C, ALGORITHM, max_iterations=12, record_every=1, callbacks=leave)
         assert time.monotonic() - began < 120
         assert lost.value.state.t >= 4

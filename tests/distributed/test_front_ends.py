@@ -25,7 +25,7 @@ def arrays(client, data):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_classifier_on_dask_arrays(arrays, intercept):
-    A, y, X, labels = arrays
+    A, y, X, _ = arrays
     how = dict(radius=3.0, tol=1e-8, fit_intercept=intercept)
     words = np.where(y > 0, "yes", "no")
     here = FrankWolfeClassifier(**how).fit(A, words)

@@ -97,7 +97,9 @@ def test_dask_arrays_are_taken_as_they_are_cut(client, data):
     A, y, _ = data()
     dense = A.toarray()
     X = da.from_array(dense, chunks=(37, 5))
-    f = DistributedLinearModel(X, da.from_array(y, chunks=50), adafw.losses.Logistic(), client=client)
+    f = DistributedLinearModel(
+        X, da.from_array(y, chunks=50), adafw.losses.Logistic(), client=client
+    )
     assert "4 parts" in repr(f)
     here = adafw.LinearModel(dense, y, adafw.losses.Logistic())
     x = np.random.default_rng(0).normal(size=14)

@@ -160,5 +160,7 @@ def test_a_missing_client_is_named(monkeypatch):
         raise ValueError("No global client found and no address provided")
 
     monkeypatch.setattr(cluster, "get_client", none)
-    with pytest.raises(ValueError, match="client must be given, or a distributed.Client be there"):
+    with pytest.raises(
+        ValueError, match=r"client must be given, or a distributed\.Client be there"
+    ):
         cluster.client_or_default(None)

@@ -22,7 +22,9 @@ def test_what_a_lost_worker_held_goes_where_least_is():
     placement = placed(["a", "a", "a", "b"])
     assert placement.homes([4], {"a": BIG, "b": BIG}, [10]) == [(4, "b")]
     # Two threads can do twice the work.
-    assert placed(["a", "a", "b"]).homes([3], {"a": Worker(4, np.inf), "b": BIG}, [10]) == [(3, "a")]
+    assert placed(["a", "a", "b"]).homes([3], {"a": Worker(4, np.inf), "b": BIG}, [10]) == [
+        (3, "a")
+    ]
 
 
 def test_a_worker_is_never_filled_beyond_its_memory():

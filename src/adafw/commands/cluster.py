@@ -23,7 +23,7 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
             f"--workers and --scheduler need Dask, and {missing.name} is not installed; "
             "run pip install 'adafw[dask]'."
         ) from None
-    with local_client(workers) if scheduler is None else connected(scheduler) as client:
+    with local_client(workers or 1) if scheduler is None else connected(scheduler) as client:
         yield client
 
 
@@ -39,4 +39,4 @@ def read_parts(
     rows = distributed_rows(recipes, client=client, n_features=n_features)
     y = targets_of(rows)[0]
     names = rows.engine.known_headers[0].names
-    return Piece(rows, y, names, rows.engine.zero_based), y  # type: ignore[arg-type]
+    return Piece(rows, y, names, rows.engine.crew.zero_based), y

@@ -1,7 +1,6 @@
 """The work of `adafw fit`: files in, the fitting core, files out."""
 
 import math
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,12 @@ class Files:
                 f"--checkpoint-every must be a number >= 0, got {self.checkpoint_every:g}."
             )
         refuse_same_file(
-            {"DATA": self.data, **{part: part for part in self.parts[1:]}, "--labels": self.labels, "--test": self.test},
+            {
+                "DATA": self.data,
+                **{part: part for part in self.parts[1:]},
+                "--labels": self.labels,
+                "--test": self.test,
+            },
             {
                 "--output": self.output,
                 "--checkpoint": self.checkpoint,
@@ -102,7 +106,9 @@ class Files:
         """DATA, or what the names of several parts begin with."""
         if len(self.parts) < 2:
             return self.data
-        common = os.path.commonprefix(list(self.parts)).rstrip("-_.0123456789")
+        first, last = min(self.parts), max(self.parts)
+        alike = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+        common = first[: next(alike, len(first))].rstrip("-_.0123456789")
         return common if common and not common.endswith("/") else f"{common}parts"
 
     def _check_cluster(self) -> None:

@@ -1,7 +1,7 @@
 """A linear model whose rows are on the workers of a Dask cluster."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from adafw.distributed.blocks import dask_recipes
 from adafw.distributed.cluster import client_or_default
-from adafw.distributed.engine import PATIENCE, Engine, Traffic
+from adafw.distributed.crew import Traffic
+from adafw.distributed.engine import PATIENCE, Engine
 from adafw.distributed.recipes import Recipe, as_recipes
 from adafw.distributed.rows import DistributedRows
 from adafw.io.tables.columns import joined_targets
@@ -105,7 +106,7 @@ class DistributedLinearModel(LinearModel):
 
 
 def distributed_rows(
-    recipes: list[Recipe], *, client: Any = None, n_features: int | None = None,
+    recipes: Sequence[Recipe], *, client: Any = None, n_features: int | None = None,
     patience: float = PATIENCE,
 ) -> DistributedRows:  # fmt: skip
     """Rows made by these recipes, on the workers of the client."""

@@ -187,7 +187,7 @@ def _working_gram(part: Part, x: Any, common: Any, own: Any) -> Any:
 
 def _mark(part: Part, x: Any, common: Any, own: Any) -> Any:
     """A sum over the entries that does not depend on how the rows are cut into parts."""
-    arrays, (m, n) = part.rows.parts(), part.rows.shape
+    arrays, n = part.rows.parts(), part.rows.shape[1]
     values = arrays["data"].reshape(-1)
     total = np.uint64(0)
     with np.errstate(over="ignore"):
@@ -209,7 +209,7 @@ def _mark(part: Part, x: Any, common: Any, own: Any) -> Any:
 
 def _local(part: Part, x: Any, common: Any, own: Any) -> Any:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
-    from adafw.distributed.local_steps import run_locally
+    from adafw.distributed.local_run import run_locally
 
     f = part.model(common["loss"])
     return (own["weight"] * run_locally(f, x, common, own["number"]),), None
@@ -226,7 +226,9 @@ OPERATIONS: dict[str, Operation] = {
 
 def summed(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     """The sums over the parts, in their order; vectors in their shortest form."""
-    totals = [math.fsum(v) if isinstance(v[0], float) else _add(v) for v in zip(*results)]
+    totals = [
+        math.fsum(v) if isinstance(v[0], float) else _add(v) for v in zip(*results, strict=True)
+    ]
     return tuple(
         pack(total) if isinstance(total, np.ndarray) and total.ndim == 1 else total
         for total in totals

@@ -68,9 +68,7 @@ class FilePart:
         if format_of(self.path, self.format) != "libsvm":
             return self
         flag = self.columns.zero_based if zero_based is None else zero_based
-        return replace(
-            self, columns=replace(self.columns, n_features=n_features, zero_based=flag)
-        )
+        return replace(self, columns=replace(self.columns, n_features=n_features, zero_based=flag))
 
 
 @dataclass(frozen=True)
@@ -140,9 +138,7 @@ def as_recipes(
             libsvm = format_of(part, format) == "libsvm"
             columns = Columns(target=target, n_features=n_features if libsvm else None)
             # Absolute: a worker may run in another directory.
-            found.append(
-                FilePart(os.path.abspath(part), format, columns, np.dtype(dtype).name)
-            )
+            found.append(FilePart(os.path.abspath(part), format, columns, np.dtype(dtype).name))
         else:
             raise TypeError(
                 f"parts must be file names or functions that return (X, y), got {part!r}."

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.distributed.engine import Answer, Engine, Traffic
+from adafw.distributed.crew import Traffic
+from adafw.distributed.engine import Answer, Engine
 from adafw.io.libsvm import as_csr
 from adafw.rows import Rows, as_rows
 from adafw.rows.base import Pull, Vector, mean_weights
@@ -47,7 +48,7 @@ class DistributedRows(Rows):
         self.engine, self.chosen = engine, chosen
         headers = engine.known_headers
         self.starts = np.concatenate([[0], np.cumsum([h.rows for h in headers])]).astype(np.int64)
-        n = engine.features if chosen is None else chosen.size
+        n = engine.crew.features if chosen is None else chosen.size
         assert n is not None
         self.shape = (int(self.starts[-1]), int(n))
         self.dtype = np.dtype(headers[0].dtype if dtype is None else dtype)
@@ -80,10 +81,8 @@ class DistributedRows(Rows):
         own = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
         return self._summed(self._ask("combine", parts, own=own.__getitem__))
 
-    def pull(
-        self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]
-    ) -> tuple[Vector, Vector]:
-        """One round trip: rows, and what their slopes need, go out; slopes and the sum come back."""
+    def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """One round trip: row numbers and targets go out, slopes and the sum come back."""
         x = _checked(x, self.shape[1], "x")
         parts, positions, local = self._split(batch)
         if not parts:
@@ -94,7 +93,9 @@ class DistributedRows(Rows):
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         d = _checked(d, self.shape[1], "d")
-        answer = self._ask("curve", x=d, own=self._slices(_checked(weights, self.shape[0], "weights")))
+        answer = self._ask(
+            "curve", x=d, own=self._slices(_checked(weights, self.shape[0], "weights"))
+        )
         return self._summed(answer), self._rows_of(answer)
 
     def risk(self, x: Vector, loss: Any, scale: float) -> tuple[float, Vector]:
@@ -204,8 +205,8 @@ class DistributedRows(Rows):
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """Rows on the workers still: each restricts what it has."""
         indices = np.asarray(indices, np.int64)
-        chosen = indices if self.chosen is None else self.chosen[indices]
-        return DistributedRows(self.engine, self.dtype, chosen)
+        chosen = self.chosen[indices] if self.chosen is not None else indices
+        return DistributedRows(self.engine, self.dtype, np.asarray(chosen, np.int64))
 
     def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
         mean = self.combine(mean_weights(weights, self.shape[0]).astype(self.dtype))
@@ -294,14 +295,14 @@ class DistributedWorking(WorkingRows):
         self.size = rows.shape[0]
         self.gram_pays, self.gram_work = chosen.size <= _MOST, math.inf  # a trip is dear
 
-    def dot(self, w: Vector) -> Vector:
-        return self.rows._rows_of(self._ask("working_dot", w=w))
+    def dot(self, w: Vector) -> NDArray[np.float64]:
+        return np.asarray(self.rows._rows_of(self._ask("working_dot", w=w)), np.float64)
 
-    def combine(self, p: Vector) -> Vector:
-        return self.rows._summed(self._ask("working_combine", p=p))
+    def combine(self, p: Vector) -> NDArray[np.float64]:
+        return np.asarray(self.rows._summed(self._ask("working_combine", p=p)), np.float64)
 
-    def product(self, bends: Vector, d: Vector) -> Vector:
-        return self.rows._summed(self._ask("working_product", p=bends, w=d))
+    def product(self, bends: Vector, d: Vector) -> NDArray[np.float64]:
+        return np.asarray(self.rows._summed(self._ask("working_product", p=bends, w=d)), np.float64)
 
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         total = self.rows._summed(self._ask("working_gram", p=weights, first=first))

@@ -75,8 +75,7 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:
         """Called by Dask on the worker."""
-        shelf = Shelf(worker.state.nthreads)
-        worker.extensions[NAME] = shelf
+        shelf = worker.extensions.setdefault(NAME, Shelf(worker.state.nthreads))
         worker.handlers[NAME] = shelf.answer
 
     def teardown(self, worker: Any) -> None:
@@ -86,10 +85,12 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
 
 def shelf_here() -> Shelf:
     """The shelf of the worker that runs this task."""
-    return get_worker().extensions[NAME]  # type: ignore[no-any-return]
+    return get_worker().extensions[NAME]
 
 
-def shelve(data: str, number: int, n: int | None, recipe: Recipe, *arguments: Any) -> Header | Failed:
+def shelve(
+    data: str, number: int, n: int | None, recipe: Recipe, *arguments: Any
+) -> Header | Failed:
     """A task: makes a part, puts it on the shelf, and tells of it.
 
     What is wrong with the data is told, too, not raised: Dask's own errors are those of the

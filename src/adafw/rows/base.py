@@ -51,9 +51,7 @@ class Rows(ABC):
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         """sum of weights_i a_i over the batch; None means all rows."""
 
-    def pull(
-        self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]
-    ) -> tuple[Vector, Vector]:
+    def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """(slopes at <a_i, x>, sum of their weights times a_i) of a batch, in one round trip."""
         slopes = how.slopes(self.dot(x, batch))
         return slopes, self.combine(how.weights(slopes), batch)
