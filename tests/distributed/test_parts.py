@@ -164,3 +164,42 @@ def test_a_missing_client_is_named(monkeypatch):
         ValueError, match=r"client must be given, or a distributed\.Client be there"
     ):
         cluster.client_or_default(None)
+
+
+@pytest.mark.slow
+def test_memory_stays_within_what_the_parts_need(client):
+    """240 MB of rows on two workers: the coordinator never sees them, a worker has them once."""
+    import gc
+
+    import psutil
+
+    def make(k):
+        def part():
+            import numpy as np
+
+            A = np.random.default_rng(k).normal(size=(75_000, 100))
+            return A, np.where(A[:, 0] + A[:, 1] > 0, 1.0, -1.0)
+
+        return part
+
+    here = psutil.Process()
+    workers = [psutil.Process(nanny.pid) for nanny in client.cluster.workers.values()]
+    small = model(client, [lambda: (np.eye(60, 100), np.ones(60))])
+    adafw.minimize(small, adafw.L1Ball(1.0), adafw.Corrective(), max_iterations=2)  # compiles
+    del small
+    gc.collect()
+    before = here.memory_info().rss, [w.memory_info().rss for w in workers]
+    f = model(client, [make(k) for k in range(4)])
+    most = [0, 0, 0]
+
+    def look(state, record):
+        now = [here, *workers]
+        most[:] = [max(a, p.memory_info().rss) for a, p in zip(most, now, strict=True)]
+
+    for algorithm in (adafw.AdaCSFW(learning_rate=1.0), adafw.Corrective(), adafw.FW()):
+        adafw.minimize(
+            f, adafw.L1Ball(5.0), algorithm, max_iterations=30, record_every=1, callbacks=look
+        )
+    assert most[0] - before[0] < 80e6  # 300 000 rows: y, alpha, slopes and the like, 2.4 MB each
+    for worker, start in zip(most[1:], before[1], strict=True):
+        assert worker - start < 2.2 * 120e6  # its rows, and the same again while it makes them

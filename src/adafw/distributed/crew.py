@@ -23,12 +23,16 @@ LOOK, RETRY = 1.0, 0.2
 
 @dataclass
 class Traffic:
-    """What was asked so far: round trips, bytes of arrays either way, rows looked at, losses."""
+    """What was asked so far: round trips, bytes of arrays either way, rows looked at, losses.
+
+    `seconds` is CPU time of the workers, of the one that took longest in each round trip.
+    """
 
     trips: int = 0
     sent: int = 0
     received: int = 0
     rows: int = 0
+    seconds: float = 0.0
     lost: int = 0
     loads: int = 0
 

@@ -147,6 +147,7 @@ class Engine:
                     replies.append((some, reply))
                     left = [k for k in left if k not in some]
         self.traffic.trips += 1
+        self.traffic.seconds += max((reply.seconds for _, reply in replies), default=0.0)
         self.traffic.rows += sum(
             len(own(k).get("batch", range(self.crew.header(k).rows))) for k in numbers
         )

@@ -1,6 +1,7 @@
 """The parts that a worker holds, and the handler through which it is asked for them."""
 
 import asyncio
+import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -52,11 +53,13 @@ class Shelf:
             operation = OPERATIONS[message.operation]
 
             def one(part: Part, own: dict[str, Any]) -> Any:
+                began = time.thread_time()
                 with np.errstate(over="ignore", invalid="ignore"):
-                    return operation(part, x, message.common, own)
+                    total, alone = operation(part, x, message.common, own)
+                return total, alone, time.thread_time() - began
 
-            results = list(self.pool.map(one, parts, message.own))
-            return Reply(summed([total for total, _ in results]), [own for _, own in results])
+            totals, alone, seconds = zip(*self.pool.map(one, parts, message.own), strict=True)
+            return Reply(summed(list(totals)), list(alone), sum(seconds))
         except Exception as error:
             return Failed(error)
 

@@ -75,6 +75,7 @@ class Reply:
 
     summed: tuple[Any, ...] = ()
     own: list[Any] = field(default_factory=list)
+    seconds: float = 0.0  #: of CPU that the operation took
 
     @property
     def nbytes(self) -> int:
