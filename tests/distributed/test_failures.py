@@ -224,3 +224,29 @@ def test_fifty_kills_at_random_times(parts, single):
             assert np.abs(r.x - want.x).max() <= 1e-9 * C.radius
             assert r.gap == pytest.approx(want.gap, rel=1e-6)
         assert f.traffic.lost >= 10
+
+
+@pytest.mark.slow
+def test_keys_are_passed_through(parts, single, tmp_path):
+    import shutil
+
+    from distributed import Security
+
+    from adafw.distributed import local_client
+
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a key")
+    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-keyout", key, "-out", cert],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    roles = {f"tls_{role}_{part}": file for role in ("client", "scheduler", "worker")
+             for part, file in (("key", key), ("cert", cert))}  # fmt: skip
+    security = Security(tls_ca_file=cert, require_encryption=True, **roles)
+    with local_client(1, security=security, protocol="tls://") as client:
+        assert client.scheduler.address.startswith("tls://127.0.0.1:")
+        assert all(worker.startswith("tls://127.0.0.1:") for worker in client.nthreads())
+        x = np.linspace(-1, 1, 14)
+        np.testing.assert_allclose(make(client, parts).gradient(x), single.gradient(x), atol=1e-13)

@@ -127,3 +127,28 @@ def test_the_live_line_tells_of_workers(model, capsys):
     assert "2 workers, " in said
     assert " rows/s, " in said
     assert " MB/s" in said
+
+
+@pytest.mark.slow
+def test_fit_on_processes_of_this_machine(parts_of_text, tmp_path):
+    """In a process of its own, as users start it: the live line goes to standard error."""
+    import subprocess
+
+    names, _ = parts_of_text
+    done = subprocess.run(
+        [sys.executable, "-m", "adafw", "fit", *names, "--workers", "2", "--radius", "3",
+         "-o", tmp_path / "m"],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "converged" in done.stdout
+    assert (tmp_path / "m").exists()
+    names[1].write_text("1 2:x\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "adafw", "fit", *names, "--workers", "2", "-o", tmp_path / "n"],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "part-1.svm, line 1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "n").exists()

@@ -5,6 +5,7 @@ from typing import Any
 from distributed import Client, LocalCluster, get_client
 
 from adafw import checks
+from adafw.distributed.shelf import DeafPlugin
 
 
 def local_client(
@@ -30,7 +31,9 @@ def local_client(
             "security": security, **options,
         }
     )  # fmt: skip
-    return _Owner(cluster, direct_to_workers=True)
+    client = _Owner(cluster, direct_to_workers=True)
+    client.register_plugin(DeafPlugin())
+    return client
 
 
 def connected(address: str, security: Any = None, timeout: float = 30.0) -> Client:

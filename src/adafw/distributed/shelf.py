@@ -1,6 +1,9 @@
 """The parts that a worker holds, and the handler through which it is asked for them."""
 
 import asyncio
+import multiprocessing
+import signal
+import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -84,6 +87,19 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
     def teardown(self, worker: Any) -> None:
         """Called by Dask on the worker."""
         worker.extensions[NAME].pool.shutdown(wait=False)
+
+
+class DeafPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Ctrl-C on a terminal is for the coordinator: workers that it started do not hear it."""
+
+    name = f"{NAME}-deaf"
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask on the worker."""
+        own_process = multiprocessing.parent_process() is not None
+        if own_process and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def shelf_here() -> Shelf:
