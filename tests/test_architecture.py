@@ -32,6 +32,7 @@ LAYERS = [
     {"integrity"},
     {"recorder", "fused"},
     {"paths"},
+    {"distributed"},
     {"progress", "stopping", "tensorboard"},
     {"result", "auto_rate"},
     {"minimize"},
@@ -51,11 +52,12 @@ APART = {
 }
 HEAVY = {
     "numba", "torch", "sklearn", "matplotlib", "pandas", "rich", "click", "pooch", "pyarrow",
-    "tensorboard",
+    "tensorboard", "dask", "distributed",
 }  # fmt: skip
 # Parts that are themselves imported only when asked for, and what they may import at their top.
 MAY = {
     "kernels": {"numba"},
+    "distributed": {"distributed"},
     "torch": {"torch", "numba"},
     "sklearn": {"sklearn"},
     "cli": {"click"},

@@ -17,6 +17,7 @@ from adafw.fitting.settings import Plan
 from adafw.gradients import Full
 from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum
+from adafw.objectives.base import Unavailable
 from adafw.recorder import Record, Trace
 from adafw.result import Result
 from adafw.solver import State
@@ -118,10 +119,15 @@ def fit_linear(
         how = {"x0": x0, "seed": settings.seed}
     # Limits of `minimize` count from the very beginning; the deadline is about this call.
     used = 0.0 if resume is None else resume.state.wall_seconds
-    result = minimize(
-        risk.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
-        max_seconds=used + seconds, record_every=every, callbacks=calls, progress=False, **how,
-    )  # fmt: skip
+    try:
+        result = minimize(
+            risk.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
+            max_seconds=used + seconds, record_every=every, callbacks=calls, progress=False, **how,
+        )  # fmt: skip
+    except Unavailable as lost:
+        if lost.state is not None:
+            lost.resume = _resume(lost.state, judge)
+        raise
     return _fit(result, judge)
 
 

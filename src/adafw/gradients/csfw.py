@@ -44,8 +44,8 @@ class CSFW(GradientEstimator):
         alpha = state["alpha"]
         if self.is_renewed(t, f.n_terms):
             state["gradient"] = f.combine(alpha)
-        fresh = f.slopes(x, batch) / f.n_terms
-        state["gradient"] = state["gradient"] + f.combine(fresh - alpha[batch], batch)
+        fresh, change = f.refresh(x, alpha[batch], batch)
+        state["gradient"] = state["gradient"] + change
         alpha[batch] = fresh
         return state["gradient"], state
 

@@ -47,6 +47,34 @@ class _Point:
         )
 
 
+@dataclass(frozen=True)
+class TermPull:
+    """w_i phi'(z_i + shift) for a batch, and the weights slopes / scale - minus of its rows."""
+
+    loss: Loss
+    y: NDArray[Any]
+    term_weights: NDArray[Any] | None
+    scale: int
+    minus: NDArray[Any] | None = None
+    shift: float = 0.0
+
+    def slopes(self, z: NDArray[Any]) -> NDArray[Any]:
+        slopes = self.loss.slope(z + self.shift if self.shift else z, self.y)
+        return slopes if self.term_weights is None else slopes * self.term_weights
+
+    def weights(self, slopes: NDArray[Any]) -> NDArray[Any]:
+        weights = slopes / self.scale
+        return weights if self.minus is None else weights - self.minus
+
+    def part(self, which: NDArray[np.integer[Any]]) -> "TermPull":
+        def of(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[which]
+
+        return TermPull(
+            self.loss, self.y[which], of(self.term_weights), self.scale, of(self.minus), self.shift
+        )
+
+
 class LinearModel(SeparableSum):
     """f(x) = sum_i w_i l(<a_i, x>, y_i) / sum_i w_i, the mean loss of predictions <a_i, x>.
 
@@ -70,6 +98,7 @@ class LinearModel(SeparableSum):
         self.dtype = self.rows.dtype
         self.loss = loss
         self.remembers = True
+        self.remote = self.rows.remote
         #: The number by which the kernels know the loss; None if they do not.
         self.loss_code = _CODES.get(type(loss))
         self.convex = loss.convex
@@ -123,7 +152,7 @@ class LinearModel(SeparableSum):
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
-            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+            return self.rows.pull(x, self.pull(batch, len(batch)), batch)[1]
         return self._gradient_at(self._at(x))
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
@@ -149,6 +178,22 @@ class LinearModel(SeparableSum):
         if self._weights is not None:
             slopes = slopes * (self._weights if batch is None else self._weights[batch])
         return slopes
+
+    def pull(
+        self, batch: NDArray[np.integer[Any]], scale: int, minus: Any = None, shift: float = 0.0
+    ) -> TermPull:
+        """What `Rows.pull` makes of the terms of a batch, with `shift` added to predictions."""
+        weights = None if self._weights is None else self._weights[batch]
+        return TermPull(self.loss, self.y[batch], weights, scale, minus, shift)
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        slopes, change = self.rows.pull(x, self.pull(batch, self.n_terms, alpha), batch)
+        return slopes / self.n_terms, change
+
+    def status(self) -> str:
+        return self.rows.status()
 
     def seconds_at(self, z: NDArray[Any]) -> NDArray[Any]:
         """phi_i''(z_i) for all i."""
