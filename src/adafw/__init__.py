@@ -59,6 +59,7 @@ from adafw.constraints import (
 )
 from adafw.minimize import minimize
 from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
+from adafw.random import Blocks
 from adafw.recorder import Record, Trace, every
 from adafw.result import Result
 from adafw.solver import State
@@ -106,6 +107,7 @@ __all__ = [
     "AdamSFW",
     "Algorithm",
     "Birkhoff",
+    "Blocks",
     "BoostCSFW",
     "BoostFW",
     "Box",
