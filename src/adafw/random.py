@@ -53,8 +53,6 @@ class Blocks:
         return f"Blocks(rows={self.rows})"
 
 
-
-
 def as_source(seed: Any) -> Any:
     """What draws the indices: a numpy Generator made from an int, or the object as it is."""
     if isinstance(seed, np.random.Generator) or callable(getattr(seed, "integers", None)):

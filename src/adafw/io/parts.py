@@ -9,6 +9,7 @@ y.npy           targets
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,14 @@ from adafw import checks
 from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 from adafw.io.damage import DAMAGE, FileName, is_damage
-from adafw.io.libsvm import ZeroBased, as_csr, check_dtype, check_width, first_id, lowest_id
+from adafw.io.libsvm import ZeroBased, check_dtype, check_width, first_id, lowest_id
 from adafw.io.libsvm_text import NO_ID, Notation, parsed
 from adafw.io.mapped import mapped
 from adafw.io.packed import opened
+from adafw.memory import machine_bytes
 from adafw.rows import as_rows
+from adafw.rows.csr import as_csr
+from adafw.rows.disk import Room, ahead, source_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -56,39 +60,66 @@ def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLik
         _Manifest(str(rows.describe()["name"]), (m, n), rows.dtype.name).write(partial)
 
 
-def load_parts(directory: FileName) -> tuple["Matrix", NDArray[np.generic]]:
+def load_parts(
+    directory: FileName, *, stream: bool | None = None
+) -> tuple["Matrix", NDArray[np.generic]]:
     """Maps what `save_parts` or `libsvm_to_parts` wrote: (A, y), read-only.
 
     Nothing is loaded: the system reads the pages that are asked for and drops them when memory is
     short. Only the row starts (32 or 64 bits a row) may be copied. They are checked, and so are
     the column numbers, in one pass over them: compiled code relies on their range. That columns
     are sorted and unique in a row is taken as written.
+
+    `stream` is for data that exceed memory, where a map is slow: `LinearModel` and all that fits
+    then read the files in order, a second thread ahead, and batches as runs of rows. None means
+    if the parts take more than half of the memory of the machine, or of this process's limit.
     """
     folder = Path(directory)
     manifest = _Manifest.read(folder)
     m, n = manifest.shape
+    if stream is None:
+        stream = is_larger_than_memory(folder)
     y = _part(folder, "y", (m,))
     if manifest.kind == "dense":
-        return _part(folder, "data", (m, n), manifest.dtype), y
+        return _part(folder, "data", (m, n), manifest.dtype, stream), y
     indptr = _part(folder, "indptr", (m + 1,), "int64")
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"{folder / 'indptr.npy'} must ascend from 0; write the parts again.")
     entries = (int(indptr[-1]),)
-    data = _part(folder, "data", entries, manifest.dtype)
-    indices = _part(folder, "indices", entries)
+    data = _part(folder, "data", entries, manifest.dtype, stream)
+    indices = _part(folder, "indices", entries, stream=stream)
     if indices.dtype not in (np.int32, np.int64):
         raise ValueError(
             f"{folder / 'indices.npy'} must hold int32 or int64, got {indices.dtype}; write the "
             "parts again."
         )
-    for start in range(0, indices.size, _CHUNK):
-        chunk = indices[start : start + _CHUNK]
+    for chunk in _chunks(indices):
         if chunk.min() < 0 or chunk.max() >= n:
             raise ValueError(
                 f"{folder / 'indices.npy'} must hold column numbers from 0 to {n - 1}, got others; "
                 "write the parts again."
             )
     return as_csr(data, indices, indptr, (m, n)), y
+
+
+def is_larger_than_memory(folder: Path) -> bool:
+    """Whether parts take more than half of the memory: the rest is for vectors and copies."""
+    return sum(file.stat().st_size for file in folder.glob("*.npy")) > machine_bytes() / 2
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """A mapped array in pieces, read ahead if it is streamed."""
+    begins, found = range(0, array.size, _CHUNK), source_of(array)
+    if found is None:
+        yield from (array[k : k + _CHUNK] for k in begins)
+        return
+    (source, first), rooms = found, (Room(), Room())
+
+    def read(k: int, slot: int) -> NDArray[Any]:
+        last = min(begins[k] + _CHUNK, array.size)
+        return source.read(first + begins[k], first + last, rooms[slot])
+
+    yield from ahead(read, len(begins))
 
 
 def libsvm_to_parts(
@@ -254,12 +285,16 @@ class _Manifest:
 
 
 def _part(
-    folder: Path, name: str, shape: tuple[int, ...], dtype: str | None = None
+    folder: Path,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: str | None = None,
+    stream: bool = False,
 ) -> NDArray[Any]:
     """One array of the directory; mapped, but for one without entries, which cannot be."""
     path = folder / f"{name}.npy"
     try:
-        array = mapped(path) if shape[0] else np.load(path, allow_pickle=False)
+        array = mapped(path, stream) if shape[0] else np.load(path, allow_pickle=False)
     except DAMAGE as error:
         if not is_damage(error):
             raise

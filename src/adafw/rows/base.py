@@ -27,6 +27,8 @@ class Rows(ABC):
     dtype: np.dtype[Any]
     #: Whether `working` and `column_arrays` are known.
     by_coordinates: bool = False
+    #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
+    streamed: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
@@ -102,6 +104,10 @@ class Rows(ABC):
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """(values, rows, starts) of all columns, one after the other, as the kernels take them."""
         raise TypeError(f"{type(self).__name__} cannot be read column by column.")
+
+    def holding(self, chosen: NDArray[np.int64]) -> "tuple[Rows, NDArray[np.int64]]":
+        """(rows with these columns in memory, their numbers there): itself, but for a disk's."""
+        return self, chosen
 
     def centred(self, weights: Vector | None = None) -> "tuple[Rows, Vector]":
         """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None."""

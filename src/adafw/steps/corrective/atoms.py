@@ -114,7 +114,15 @@ class AtomCorrector:
             multiplier = -float(slopes @ w) / shape.radius
             slopes = slopes - max(0.0, float(np.abs(slopes + multiplier).max()) - multiplier)
         at = Working(
-            point.rows, chosen, w, slopes, shape.radius, shape.signed, bound, price, calm, t
+            *point.rows.holding(chosen),
+            w,
+            slopes,
+            shape.radius,
+            shape.signed,
+            bound,
+            price,
+            calm,
+            t,
         )
         w, bound, calm = descent(at, point)
         w = _inside(w, shape)
