@@ -57,14 +57,16 @@ def ahead(read: Callable[[int, int], T], count: int) -> Iterator[T]:
     The second argument is 0 or 1, in turn: which of two rooms to read into. What was yielded is
     good until the next is asked for.
     """
+    return in_advance(read(k, k % 2) for k in range(count))
+
+
+def in_advance(items: Iterator[T]) -> Iterator[T]:
+    """The same items, each made by a second thread while the one before is used."""
     from concurrent.futures import ThreadPoolExecutor
 
-    if not count:
-        return
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(read, 0, 0)
-        for k in range(count):
-            now = coming.result()
-            if k + 1 < count:
-                coming = reader.submit(read, k + 1, (k + 1) % 2)
-            yield now
+    end = object()
+    with ThreadPoolExecutor(1) as other:
+        coming = other.submit(next, items, end)
+        while (now := coming.result()) is not end:
+            coming = other.submit(next, items, end)
+            yield now  # type: ignore[misc]
