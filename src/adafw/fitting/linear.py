@@ -17,6 +17,7 @@ from adafw.fitting.settings import Plan
 from adafw.gradients import Full
 from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum
+from adafw.random import Blocks
 from adafw.recorder import Record, Trace
 from adafw.result import Result
 from adafw.solver import State
@@ -115,7 +116,9 @@ def fit_linear(
         how: dict[str, Any] = {"state": resume.state}
     else:
         x0 = _inside(start, constraint, risk.f)
-        how = {"x0": x0, "seed": settings.seed}
+        # Scattered rows of a disk cost a read each.
+        blocks = design.rows.streamed and not exact
+        how = {"x0": x0, "seed": Blocks(settings.seed) if blocks else settings.seed}
     # Limits of `minimize` count from the very beginning; the deadline is about this call.
     used = 0.0 if resume is None else resume.state.wall_seconds
     result = minimize(

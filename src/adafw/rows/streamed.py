@@ -142,8 +142,11 @@ class StreamedRows(Rows):
     def doubled(self) -> Rows:
         if self.dtype == np.float64:
             return self
-        double: Any = self.rows.doubled()
-        return StreamedRows(double)
+        rows: Any = self.rows.doubled()
+        double = StreamedRows(rows)
+        if "survey" in self.__dict__:  # of the same data
+            double.survey = self.survey
+        return double
 
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """In memory, from what was picked last if they are among it, else in one pass."""
