@@ -203,12 +203,5 @@ class WithIntercept(SeparableSum):
 
     def _sides(self, z: NDArray[Any], b: float) -> tuple[float, float, float, float, float]:
         """Sum of slopes at z + b; its positive and its negative part, and how fast each moves."""
-        u = z + b
-        slopes = self.model.slopes_at(u)
-        seconds = self.model.seconds_at(u)
-        positive = slopes > 0
-        up = float(np.sum(slopes, where=positive, dtype=np.float64))
-        down = -float(np.sum(slopes, where=~positive, dtype=np.float64))
-        up_slope = float(np.sum(seconds, where=positive, dtype=np.float64))
-        down_slope = float(np.sum(seconds, where=~positive, dtype=np.float64))
+        up, down, up_slope, down_slope = self.model.sides_at(z, b)
         return up - down, up, down, up_slope, down_slope

@@ -97,8 +97,11 @@ class Rows(ABC):
         """A x, from what the rows as they are stored give: `dot` of `plain`."""
         return z
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """The chosen columns, in increasing order, as second-order steps multiply with them."""
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """The chosen columns, in their order, as second-order steps multiply with them.
+
+        `last` is what these rows returned before: columns found there need not be sought again.
+        """
         raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -167,9 +167,10 @@ class CSRRows(Rows):
         """From the copy by columns: O(stored entries of these columns + m)."""
         return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """One pass over the stored entries."""
-        return SparseWorking(self.arrays, self.shape[1], chosen)
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """One pass over the columns' numbers."""
+        before = last if isinstance(last, SparseWorking) else None
+        return SparseWorking(self.arrays, self.shape[1], chosen, before)
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays

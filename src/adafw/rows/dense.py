@@ -131,8 +131,8 @@ class DenseRows(Rows):
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return DenseRows(self.array[:, indices], self.dtype)
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        return DenseWorking(self.array[:, chosen])
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        return DenseWorking(self.array[:, chosen], chosen)
 
     @cached_property
     def _column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

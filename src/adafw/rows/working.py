@@ -6,23 +6,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.kernels.parts import OUTSIDE, Change, Part
+
 Vector = NDArray[np.float64]
+Columns = NDArray[np.int64]
 
 #: Columns up to which a Gram matrix always pays, and above which it never does.
-_FEW, _MANY, _MANY_DENSE = 64, 500, 1500
+_FEW, _MANY, _MANY_DENSE = 64, 2500, 1500
 #: Its multiplications for each stored entry up to which it pays, in between: measured.
-_WORTH = 10
+_WORTH = 60
 #: Entries of a dense matrix scaled at a time, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
 
 class WorkingRows(ABC):
-    """A_S, the columns S of the matrix, S increasing. Products are float64."""
+    """A_S, the columns S of the matrix, in the order in which they joined. Products are float64."""
 
     #: m, the number of rows.
     size: int
-    #: Whether a Gram matrix is worth its cost: that of about ten products.
+    #: S.
+    chosen: Columns
+    #: Whether a Gram matrix is worth its cost, and how many products that is.
     gram_pays: bool
+    gram_work: float
 
     @abstractmethod
     def dot(self, w: Vector) -> Vector:
@@ -37,64 +43,101 @@ class WorkingRows(ABC):
         """A_S^T (bends * A_S d)."""
 
     @abstractmethod
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
-        """gram += A_S^T diag(weights) A_S, lower triangle at least."""
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        """gram += A_S^T diag(weights) A_S in its lower triangle, from row `first` on."""
 
-    @abstractmethod
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        """The same in the rows and columns that are fresh, where gram is 0 before."""
+
+def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32], int]:
+    """(new positions of the columns `before`, how many of `chosen` they are), if kept in order.
+
+    `chosen` must begin with columns of `before` in their order; the others are fresh. A column
+    that has gone, or is out of order, has the position OUTSIDE.
+    """
+    old = np.full(n, -1, np.int64)
+    old[before] = np.arange(before.size)
+    at = old[chosen]
+    in_order = (at >= 0) & (np.diff(at, prepend=-1) > 0)
+    kept = chosen.size if in_order.all() else int(in_order.argmin())
+    new = np.full(before.size, OUTSIDE, np.uint32)
+    new[at[:kept]] = np.arange(kept, dtype=np.uint32)
+    return new, kept
 
 
 class SparseWorking(WorkingRows):
-    """Of a CSR matrix, from one pass over it (kernels/working_set.py)."""
+    """Of a CSR matrix, from one pass over its columns' numbers (kernels/working_set.py).
 
-    def __init__(self, arrays: tuple[Any, Any, Any], n: int, chosen: NDArray[np.int64]) -> None:
+    Columns that `last` holds, too, are copied from there.
+    """
+
+    def __init__(
+        self, arrays: tuple[Any, Any, Any], n: int, chosen: Columns,
+        last: "SparseWorking | None" = None,
+    ) -> None:  # fmt: skip
         from adafw.kernels import working_set
 
-        self.kernels = working_set
-        values, _, starts = arrays
-        position = np.full(n, working_set.OUTSIDE, np.uint32)
-        position[chosen] = np.arange(chosen.size, dtype=np.uint32)
-        room = values.size + 1  # one more: an entry is written before it is known to stay
-        part = working_set.Part(
-            np.empty(room), np.empty(room, np.uint32), np.empty(starts.size, np.uint64)
-        )
-        working_set.restrict(arrays, position, part)
-        self.part, self.shape = part, (starts.size - 1, chosen.size)
+        self.kernels, self.chosen = working_set, chosen
+        _, columns, starts = arrays
         self.size = starts.size - 1
-        each = np.diff(part.starts.view(np.int64)).astype(np.float64)
+        new, kept = np.empty(0, np.uint32), 0
+        old = Part(np.empty(0), np.empty(0, np.uint32), np.zeros(starts.size, np.uint64))
+        if last is not None:
+            old, (new, kept) = last.part, moved(last.chosen, chosen, n)
+        fresh, position = np.zeros(n, np.uint8), np.empty(n, np.uint32)
+        fresh[chosen[kept:]] = 1
+        position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
+        longest = int(np.diff(starts.view(np.int64)).max(initial=0))
+        self.part = _extended(
+            arrays, old, Change(new, fresh, position, np.empty(longest + 1, np.uint64)),
+            old.values.size + max(1 << 16, columns.size // 8) + longest,
+        )  # fmt: skip
+        each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
+        self.gram_work = float(each @ each) / max(1.0, 2.0 * self.part.values.size)
         few = chosen.size <= _FEW
-        self.gram_pays = few or (chosen.size <= _MANY and each @ each <= 2 * _WORTH * each.sum())
+        self.gram_pays = few or (chosen.size <= _MANY and self.gram_work <= _WORTH)
 
     def dot(self, w: Vector) -> Vector:
-        out = np.empty(self.shape[0])
+        out = np.empty(self.size)
         self.kernels.dot(self.part, w, out)
         return out
 
     def combine(self, p: Vector) -> Vector:
-        out = np.empty(self.shape[1])
+        out = np.empty(self.chosen.size)
         self.kernels.combine(self.part, p, out)
         return out
 
     def product(self, bends: Vector, d: Vector) -> Vector:
-        out = np.empty(self.shape[1])
+        out = np.empty(self.chosen.size)
         self.kernels.product(self.part, bends, d, out)
         return out
 
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
-        self.kernels.add_gram(self.part, weights, gram)
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        self.kernels.add_gram(self.part, weights, first, gram)
 
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        self.kernels.add_columns(self.part, weights, fresh, gram)
+
+def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change, room: int) -> Part:
+    """The part after the change, in as little room as it needs, doubled where it must be."""
+    from adafw.kernels.working_set import extend
+
+    m = arrays[2].size - 1
+    part = Part(np.empty(room), np.empty(room, np.uint32), np.empty(m + 1, np.uint64))
+    row, count = extend(arrays, old, change, part, 0, 0)
+    while row < m:
+        more = np.empty(part.values.size), np.empty(part.values.size, np.uint32)
+        part = Part(
+            np.concatenate([part.values, more[0]]), np.concatenate([part.positions, more[1]]),
+            part.starts,
+        )  # fmt: skip
+        row, count = extend(arrays, old, change, part, row, count)
+    return Part(part.values[:count], part.positions[:count], part.starts)
 
 
 class DenseWorking(WorkingRows):
     """Of a dense array: BLAS does the work."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        self.array = np.ascontiguousarray(array, np.float64)
-        m, size = self.array.shape
-        self.size = m
+    def __init__(self, array: NDArray[Any], chosen: Columns) -> None:
+        self.array, self.chosen = np.ascontiguousarray(array, np.float64), chosen
+        self.size, size = self.array.shape
+        self.gram_work = 0.1 * size
         self.gram_pays = size <= _MANY_DENSE  # BLAS makes it, and nothing else is as fast
 
     def dot(self, w: Vector) -> Vector:
@@ -106,19 +149,10 @@ class DenseWorking(WorkingRows):
     def product(self, bends: Vector, d: Vector) -> Vector:
         return (bends * (self.array @ d)) @ self.array
 
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         for part in self._slices(weights):
             rows = self.array[part]
-            gram += (rows * weights[part, None]).T @ rows
-
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        new = np.flatnonzero(fresh)
-        block = np.zeros((new.size, fresh.size))
-        for part in self._slices(weights):
-            rows = self.array[part]
-            block += (rows[:, new] * weights[part, None]).T @ rows
-        gram[new] = block
-        gram[:, new] = block.T
+            gram[first:] += (rows[:, first:] * weights[part, None]).T @ rows
 
     def _slices(self, weights: Vector) -> list[Any]:
         """Rows with a weight, cut into slices; all of them if most have one."""

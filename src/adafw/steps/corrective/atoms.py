@@ -10,8 +10,16 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.descent import SETTLED, Working, descent, product
-from adafw.steps.corrective.newton import Gram, Weights, newton_steps
+from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
+from adafw.steps.corrective.newton import (
+    CALM,
+    GROWING,
+    SETTLED,
+    Effort,
+    Gram,
+    Weights,
+    newton_steps,
+)
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
 
@@ -65,6 +73,8 @@ class AtomCorrector:
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
+            if isinstance(f, LinearModel):
+                f.curves(x)
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
@@ -90,24 +100,21 @@ class AtomCorrector:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         fresh, price = _steepest(shape, x, g, support, bound, level)
         note = {"level": price, "norm": norm, "bound": int(bound)}
-        chosen = np.sort(np.concatenate([support, fresh]))
-        if not fresh.size and np.isin(support, state.get("chosen", support)).all():
-            chosen = state.get("chosen", chosen)  # its Gram matrix is at hand
+        chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
         if chosen.size <= MOST_ATOMS:
-            working = point.rows.working(chosen)
+            working = point.model.working(chosen)
             if working.gram_pays:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, price)
-                gram = Gram(working, chosen, state)
-                few = fresh.size > 0
-                newton_steps(point, gram, atoms, gap, 2 if few else 6, 3e-2 if few else 3e-3)
+                gram = Gram(working, x.size, state)
+                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size))
                 w = _inside(atoms.signs * atoms.u, shape)
                 note.update(gram.save())
                 return _placed(f, x, chosen, w, working.dot(w), note)
-        calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
+        calm = bool(state.get("calm")) and fresh.size <= CALM_SHARE * support.size
         slopes = g[chosen]
         if not shape.open:
             # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
@@ -170,6 +177,24 @@ def _steepest(
     return wanted[kept], 0.0 if bound else max(level, PRICE * others)
 
 
+def _in_order(
+    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The working set: what is kept of the last one, in its order, then what joins."""
+    before = np.asarray(state.get("chosen", support[:0]))
+    used, known = np.zeros(n, bool), np.zeros(n, bool)
+    used[support] = True
+    stay = before[used[before]] if fresh.size else before
+    known[stay] = True
+    return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
+
+
+def _effort(fresh: int, support: int) -> Effort:
+    if fresh > CALM_SHARE * support:
+        return GROWING
+    return CALM if fresh else SETTLED
+
+
 def _inside(w: Vector, shape: _Shape) -> Vector:
     """The weights within the set to the last digit."""
     norm = float(np.abs(w).sum())
@@ -187,6 +212,8 @@ def _placed(
     new[chosen] = w
     if x.dtype == np.float64:
         f.remember(new, f.rows.shifted(z, new))
+        if isinstance(f, LinearModel):
+            f.curves(new)  # one pass for the record, the gradient and the next step
         note["predictions"] = f.predictions(new)[0]
     return new, note
 
@@ -203,11 +230,10 @@ def _compile(model: LinearModel, rows: Any) -> None:
     n = rows.shape[1]
     x, chosen = np.zeros(n), np.arange(min(n, 3), dtype=np.int64)
     point, g = Point(small, x), small.gradient(x).astype(np.float64)
-    working = small.rows.working(chosen)
-    gram = Gram(working, chosen, {})
-    newton_steps(point, gram, Weights(np.ones(chosen.size), x[chosen], 1.0, True), 1.0, 2, 0.1)
-    known = {**gram.save(), "chosen": chosen[:2], "gram": gram.lower[:2, :2]}
-    Gram(working, chosen, known)
+    working = small.working(chosen[:2])
+    gram = Gram(working, n, {})
+    newton_steps(point, gram, Weights(np.ones(2), x[chosen[:2]], 1.0, True), 1.0, GROWING)
+    Gram(small.working(chosen), n, gram.save())
     for bound in (False, True):
         start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
         at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)
