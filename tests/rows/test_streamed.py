@@ -120,9 +120,9 @@ def passes(rows, monkeypatch):
 def test_columns_are_picked_once_and_batches_read_once(tmp_path, monkeypatch):
     _, g = pair(tmp_path)
     count = passes(g.rows, monkeypatch)
-    g.rows.working(np.array([3, 7, 50]))
+    g.rows.columns(np.array([3, 7, 50]))
     assert len(count) == 1  # what the columns hold is known from the survey
-    g.rows.working(np.array([7, 50]))
+    g.rows.holding(np.array([7, 50]))
     g.rows.columns(np.array([50, 3, 3]))
     assert len(count) == 1
     g.rows.columns(np.array([4]))
@@ -133,6 +133,40 @@ def test_columns_are_picked_once_and_batches_read_once(tmp_path, monkeypatch):
     batch = np.concatenate([np.arange(50, 80), np.arange(500, 530)])
     g.gradient(np.ones(300), batch)
     assert len(reads) == 4  # two runs, values and columns, and not again for the second product
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("keep", [True, False])
+def test_working_sets_are_those_in_memory(tmp_path, monkeypatch, dense, keep):
+    if not keep:
+        monkeypatch.setattr(streamed, "machine_bytes", lambda: 1000)
+    f, g = pair(tmp_path, dense=dense)
+    rng = np.random.default_rng(2)
+    count, last = passes(g.rows, monkeypatch), None
+    for chosen in (np.array([3, 7, 50]), np.array([3, 50, 9, 1]), np.array([9])):
+        here, last = f.rows.working(chosen), g.rows.working(chosen, last)
+        assert last.chosen is chosen
+        w, p = rng.normal(size=chosen.size), rng.random(900)
+        np.testing.assert_allclose(last.dot(w), here.dot(w), atol=1e-13)
+        np.testing.assert_allclose(last.combine(p), here.combine(p), atol=1e-11)
+        np.testing.assert_allclose(last.product(p, w), here.product(p, w), atol=1e-11)
+        for first in (0, chosen.size - 1):
+            grams = np.zeros((2, chosen.size, chosen.size))
+            for rows, gram in zip((here, last), grams, strict=True):
+                rows.add_gram(p, gram, first)
+            np.testing.assert_allclose(*np.tril(grams), atol=1e-11)
+    assert len(count) == (3 if keep else 3 * 5)
+
+
+def test_corrective_steps_without_memory_for_their_working_set(tmp_path, monkeypatch):
+    f, g = pair(tmp_path)
+    monkeypatch.setattr(streamed, "machine_bytes", lambda: 1000)
+    found = [
+        adafw.minimize(model, adafw.L1Ball(20.0), adafw.Corrective(), gap_tolerance=1e-7)
+        for model in (f, g)
+    ]
+    assert found[1].status == "converged"
+    assert found[0].value == pytest.approx(found[1].value, abs=2e-7)
 
 
 def test_batches_that_are_too_large_to_keep_are_read_in_pieces(tmp_path, monkeypatch):
@@ -147,7 +181,7 @@ def test_columns_that_would_not_fit_are_refused(tmp_path, monkeypatch):
     _, g = pair(tmp_path)
     monkeypatch.setattr(files, "machine_bytes", lambda: 1000)
     with pytest.raises(MemoryError, match=r"3 columns of the data in use at a time need .* of mem"):
-        g.rows.working(np.array([0, 1, 2]))
+        g.rows.columns(np.array([0, 1, 2]))
 
 
 def test_not_finite_is_refused(tmp_path):

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.memory import machine_bytes
 from adafw.rows.base import Rows, Vector, as_batch, mean_weights
 from adafw.rows.centred import CentredRows
 from adafw.rows.disk import ahead
 from adafw.rows.files import InMemory, Rooms, files_of
 from adafw.rows.spectral import EXACT, spectral_norm
-from adafw.rows.working import WorkingRows
+from adafw.rows.working import PiecedWorking, WorkingRows
 from adafw.typing import Batch, Plain
 
 #: Bytes read at a time. Two pieces are in memory: the one in use and the one that comes.
 PIECE = 1 << 25
 #: Bytes of a batch up to which it stays in memory until the next, for a second product with it.
 KEPT = 1 << 28
+#: Share of memory up to which the restriction to a working set is kept between products.
+WORKING = 0.4
 
 
 class StreamedRows(Rows):
@@ -27,8 +30,8 @@ class StreamedRows(Rows):
 
     A product with all rows is one pass over the files in their order, `PIECE` bytes at a time, by
     a second thread; its cost is that of the disk, or of the product where that is slower. A batch
-    costs one read for each run of neighbouring rows: take `adafw.Blocks`. Chosen columns are
-    picked in one pass and kept, so that a step on a working set runs in memory.
+    costs one read for each run of neighbouring rows: take `adafw.Blocks`. Columns of a working set
+    are picked in one pass and kept, if they fit, so that steps on it run in memory.
     """
 
     by_coordinates = True
@@ -154,10 +157,15 @@ class StreamedRows(Rows):
         chosen, picked = self._pick(np.unique(wanted))
         return picked.columns(np.searchsorted(chosen, wanted))
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """As `columns`."""
-        rows, numbers = self.holding(chosen)
-        return rows.working(numbers)
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """One pass; kept in memory if there is enough, else products are passes, too."""
+        # Values and positions, and where rows start.
+        size = 12 * int(self.survey[1][chosen].sum()) + 8 * self.shape[0]
+        before = last if isinstance(last, PiecedWorking) else None
+        return PiecedWorking(
+            lambda: ((part, piece.working) for part, piece in self.pieces()),
+            self.shape[0], chosen, size <= WORKING * machine_bytes(), before,
+        )  # fmt: skip
 
     def holding(self, chosen: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         known, picked = self._pick(np.sort(chosen))
