@@ -88,6 +88,26 @@ def test_runs_are_those_in_memory(tmp_path, name):
         np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-8)
 
 
+@pytest.mark.parametrize("path", ["fused", "lazy"])
+@pytest.mark.parametrize("source", [lambda: 3, lambda: adafw.Blocks(3, 20)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fast_paths_read_the_rows_of_their_batches(tmp_path, path, source, dtype, monkeypatch):
+    f, g = pair(tmp_path, dtype)
+    count = passes(g.rows, monkeypatch)
+    found = []
+    for model in (f, g):
+        algorithm = adafw.AdaCSFW(1.0, 3, batch_size=40)
+        how = {"seed": source(), "max_iterations": 30, "record_every": 1000, "path": path}
+        found.append(adafw.minimize(model, adafw.L1Ball(5.0), algorithm, **how))
+    np.testing.assert_array_equal(found[0].x, found[1].x)
+    assert len(count) <= 4  # value and gradient of two records
+    best = adafw.minimize(g, adafw.L1Ball(5.0), adafw.AdaCSFW(1.0, 3), max_iterations=2)
+    assert best.path in ("fused", "lazy")
+    wide = adafw.AdaCSFW(1.0, 3, batch_size=10**8)
+    with pytest.raises(ValueError, match=f"there is no {path} path"):
+        adafw.minimize(g, adafw.L1Ball(5.0), wide, max_iterations=1, path=path)
+
+
 def test_a_state_goes_on_where_the_data_have_moved_to_a_disk(tmp_path):
     f, g = pair(tmp_path)
     algorithm, ball = ALGORITHMS["AdaCSFW"]

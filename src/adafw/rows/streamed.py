@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.memory import machine_bytes
-from adafw.rows.base import Rows, Vector, as_batch, mean_weights
+from adafw.rows.base import Rows, Vector, as_batch, mean_weights, read_only
 from adafw.rows.centred import CentredRows
+from adafw.rows.csr import CSRRows
 from adafw.rows.disk import ahead
 from adafw.rows.files import InMemory, Rooms, files_of
 from adafw.rows.spectral import EXACT, spectral_norm
@@ -42,6 +43,7 @@ class StreamedRows(Rows):
         self.shape, self.dtype = rows.shape, rows.dtype
         self._files = files_of(rows)
         self._batch: tuple[Any, InMemory] | None = None
+        self._starts: NDArray[np.uint64] | None = None
         self._picked: tuple[NDArray[np.int64], InMemory] | None = None
 
     def pieces(self) -> Iterator[tuple[slice, InMemory]]:
@@ -186,6 +188,31 @@ class StreamedRows(Rows):
 
     def __str__(self) -> str:
         return f"{self.rows} on disk"
+
+    @property
+    def arrays(self) -> Any:
+        """Those of the map: for where rows start, which is in memory; others would be faults."""
+        return self.rows.arrays
+
+    def arrays_of(self, batch: NDArray[np.integer[Any]]) -> tuple[Any, Any, Any]:
+        """(values, columns, starts) as kernels take them, right for the rows of a batch alone.
+
+        Entries are those of the batch, in memory; starts has a place for every row there is, of
+        which only those of the batch, and those after them, are set. CSR only.
+        """
+        rows = np.unique(np.asarray(batch).view(np.int64))
+        values, columns, starts = self._files.gather(rows).arrays
+        if self._starts is None:
+            self._starts = np.zeros(self.shape[0] + 1, np.uint64)
+        # The end of a row is the start of the next, where that is in the batch, too.
+        self._starts[rows] = starts[:-1]
+        self._starts[rows + 1] = starts[1:]
+        return values, columns, read_only(self._starts)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether they are those of a CSR matrix."""
+        return isinstance(self.rows, CSRRows)
 
     def _pick(self, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], InMemory]:
         """(columns in memory, increasing, the rows of them), the chosen ones among them."""
