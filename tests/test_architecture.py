@@ -18,8 +18,8 @@ SOURCES = {p.relative_to(ROOT).as_posix(): p.read_text() for p in sorted(ROOT.rg
 # From low to high. A part imports those below it; parts of one layer do not import each other.
 LAYERS = [
     {"typing", "later"},
-    {"checks", "random", "kernels"},
-    {"arrays", "schedules"},
+    {"checks", "kernels", "memory"},
+    {"arrays", "random", "schedules"},
     {"describe", "lanczos"},
     {"charts", "page", "versions"},
     {"constraints", "losses", "rows"},

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         UserSet,
     )
     from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
+    from adafw.random import Blocks
     from adafw.recorder import Record, Trace, every
     from adafw.result import Result
     from adafw.solver import State
@@ -77,7 +78,7 @@ _MODULES = (
     "sklearn", "steps", "theory", "torch",
 )  # fmt: skip
 _HOMES = (
-    "algorithm", "algorithms", "constraints.exports", "objectives.exports", "recorder", "result",
+    "algorithm", "algorithms", "constraints.exports", "objectives.exports", "random", "recorder", "result",
     "solver", "tuning", "versions",
 )  # fmt: skip
 
@@ -125,6 +126,7 @@ __all__ = [
     "AdamSFW",
     "Algorithm",
     "Birkhoff",
+    "Blocks",
     "BoostCSFW",
     "BoostFW",
     "Box",

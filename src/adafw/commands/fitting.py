@@ -89,8 +89,8 @@ class Files:
                 "--radius-path": self.radius_path,
             },
         )
-        if self.test is not None:  # before a long fit, not after it
-            open(self.test, "rb").close()
+        if self.test is not None and not Path(self.test).is_dir():
+            open(self.test, "rb").close()  # before a long fit, not after it
         written = (self.output, self.checkpoint, self.plot, self.report, self.radius_path)
         for path in filter(None, written):
             if not Path(path).parent.is_dir():
@@ -133,8 +133,8 @@ class Files:
             return read_parts(self.parts, client, self.format_, self.target, self.n_features,
                               self.dtype)  # fmt: skip
         if self.labels is None:
-            libsvm = format_of(self.data, self.format_) == "libsvm"
-            columns = Columns(target=self.target, n_features=self.n_features if libsvm else None)
+            by_ids = format_of(self.data, self.format_) in ("libsvm", "parts")
+            columns = Columns(target=self.target, n_features=self.n_features if by_ids else None)
             table = read_table(self.data, self.format_, columns, self.dtype)
             assert table.y is not None
             return table, table.y
@@ -181,6 +181,11 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
     weights = targets.weights(settings.class_weight, None, files.dtype)
     design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
+    if design.rows.streamed and files.choose:
+        raise ValueError(
+            f"--radius cv must have data that fit into memory several times, got {files.data}; "
+            "choose the radius on a part of the rows, or with --test."
+        )
     data = _data(design, y)
     search, plan = _choose(Problem(table.X, y, weights, settings, task, targets.classes), files,
                            deadline)  # fmt: skip

@@ -76,7 +76,9 @@ def automatic(design: Design, plan: Plan) -> Preset:
     they are known, else up to 5e7 stored entries.
 
     Else CSFW's estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW,
-    or plain CSFW where there is neither a projection nor a learning rate.
+    or plain CSFW where there is neither a projection nor a learning rate. Data that exceed memory
+    follow the same rule: full passes are read in order at the disk's speed, and batches are then
+    blocks of neighbouring rows (docs/large_data.md).
     """
     constraint, second = plan.constraint, plan.loss.has_second
     if plan.settings.learning_rate == "auto":

@@ -18,6 +18,7 @@ from adafw.gradients import Full
 from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum
 from adafw.objectives.base import Unavailable
+from adafw.random import Blocks
 from adafw.recorder import Record, Trace
 from adafw.result import Result
 from adafw.solver import State
@@ -116,7 +117,9 @@ def fit_linear(
         how: dict[str, Any] = {"state": resume.state}
     else:
         x0 = _inside(start, constraint, risk.f)
-        how = {"x0": x0, "seed": settings.seed}
+        # Scattered rows of a disk cost a read each.
+        blocks = design.rows.streamed and not exact
+        how = {"x0": x0, "seed": Blocks(settings.seed) if blocks else settings.seed}
     # Limits of `minimize` count from the very beginning; the deadline is about this call.
     used = 0.0 if resume is None else resume.state.wall_seconds
     try:

@@ -126,7 +126,7 @@ class LazyL1:
         steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
         done, size, found = lazy_l1.run(
-            problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
+            problem.terms(f, batches), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
             Listed(candidates, listed.size, kept["threshold"]), steps,
             Point(s.x, constraint.radius), active, support.size,
         )  # fmt: skip

@@ -42,6 +42,8 @@ class Rows(ABC):
     by_coordinates: bool = False
     #: Whether they are on other machines: a product is then a round trip, and may fail.
     remote: bool = False
+    #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
+    streamed: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:

@@ -62,6 +62,14 @@ class DenseRows(Rows):
         rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
         return out
 
+    def add_combined(self, weights: Vector, total: Vector) -> None:
+        """total += combine(weights)."""
+        total += self.combine(weights)
+
+    def count_columns(self, counts: NDArray[np.int64]) -> None:
+        """counts_j += entries of column j."""
+        counts += self.shape[0]
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """Piece by piece: a piece is read from memory once, and is in cache for its transpose."""
         move = np.empty(self.shape[0], np.result_type(self.dtype, d.dtype))

@@ -1,11 +1,13 @@
 """The rows restricted to a working set of columns: what second-order steps multiply with."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.kernels import threads
 from adafw.kernels.parts import OUTSIDE, Change, Part
 
 Vector = NDArray[np.float64]
@@ -164,3 +166,81 @@ class DenseWorking(WorkingRows):
         if chosen.size > 0.7 * weights.size:
             return [slice(k, k + step) for k in range(0, weights.size, step)]
         return [chosen[k : k + step] for k in range(0, chosen.size, step)]
+
+
+#: Restricts a piece of rows: from the columns chosen, and what it was restricted to before.
+Restrict: TypeAlias = Callable[[Columns, WorkingRows | None], WorkingRows]
+
+
+class PiecedWorking(WorkingRows):
+    """Of rows that come in pieces from a disk: each piece restricted, and kept if memory allows.
+
+    If not, every product is a pass over the disk. Sums are made in two halves, of every other
+    piece each, on two cores: how does not depend on the machine, and neither do their bits.
+
+    Parameters
+    ----------
+    pieces : makes a new iterator over (which rows, a function of (chosen, last) that restricts).
+    keep : whether there is memory for the restricted pieces.
+    last : what was kept before; its pieces are taken over one by one.
+    """
+
+    gram_pays = True  # nothing else can do without columns in memory
+    #: Where products are passes over a disk, an old Gram matrix is better than a new one.
+    gram_work = np.inf
+
+    def __init__(
+        self, pieces: Callable[[], Iterator[tuple[slice, Restrict]]], size: int, chosen: Columns,
+        keep: bool, last: "PiecedWorking | None" = None,
+    ) -> None:  # fmt: skip
+        self.pieces, self.size, self.chosen = pieces, size, chosen
+        self.kept: list[tuple[slice, WorkingRows]] = []
+        before = [] if last is None else last.kept[::-1]
+        if last is not None:
+            last.kept = []  # its memory is given back piece by piece
+        if keep:
+            for part, restrict in pieces():
+                old = before.pop()[1] if before else None
+                self.kept.append((part, restrict(chosen, old)))
+            self.gram_work = float(np.mean([w.gram_work for _, w in self.kept]))
+
+    def dot(self, w: Vector) -> Vector:
+        out = np.empty(self.size)
+
+        def put(part: slice, rows: WorkingRows, _: Any) -> None:
+            out[part] = rows.dot(w)
+
+        self._sum(put, (0,))
+        return out
+
+    def combine(self, p: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.combine(p[part])
+
+        return self._sum(add, (self.chosen.size,))
+
+    def product(self, bends: Vector, d: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.product(bends[part], d)
+
+        return self._sum(add, (self.chosen.size,))
+
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            rows.add_gram(weights[part], total, first)
+
+        gram += self._sum(add, gram.shape)
+
+    def _sum(self, add: Callable[[slice, WorkingRows, Any], None], shape: Any) -> Vector:
+        totals = np.zeros((2, *shape))
+
+        def half(k: int) -> None:
+            for part, rows in self.kept[k::2]:
+                add(part, rows, totals[k])
+
+        if self.kept:
+            threads.share(half, 2)
+        else:
+            for k, (part, restrict) in enumerate(self.pieces()):
+                add(part, restrict(self.chosen, None), totals[k % 2])
+        return np.asarray(totals.sum(axis=0))
