@@ -39,6 +39,7 @@ from adafw.constraints import (
     Birkhoff,
     Box,
     ColumnBall,
+    Columns,
     Constraint,
     GroupBall,
     Hull,
@@ -58,7 +59,7 @@ from adafw.constraints import (
     UserSet,
 )
 from adafw.minimize import minimize
-from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
+from adafw.objectives import Counted, LinearModel, MatrixCompletion, MatrixModel, UserSum
 from adafw.recorder import Record, Trace, every
 from adafw.result import Result
 from adafw.solver import State
@@ -110,6 +111,7 @@ __all__ = [
     "BoostFW",
     "Box",
     "ColumnBall",
+    "Columns",
     "Constraint",
     "Corrective",
     "Counted",
@@ -123,6 +125,7 @@ __all__ = [
     "LpBall",
     "LuFreundFW",
     "MatrixCompletion",
+    "MatrixModel",
     "NuclearBall",
     "Polytope",
     "Product",

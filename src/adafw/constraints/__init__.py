@@ -4,6 +4,7 @@ from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.birkhoff import Birkhoff
 from adafw.constraints.box import Box
+from adafw.constraints.columns import Columns
 from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.hull import Hull
 from adafw.constraints.k_sparse import KSparse
@@ -20,6 +21,7 @@ __all__ = [
     "Birkhoff",
     "Box",
     "ColumnBall",
+    "Columns",
     "Constraint",
     "GroupBall",
     "Hull",

@@ -11,6 +11,7 @@ from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.groups import GroupCorrector
+from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.typing import Array
@@ -22,6 +23,7 @@ CORRECTORS: tuple[Corrector, ...] = (
     L2Corrector(),
     GroupCorrector(),
     NuclearCorrector(),
+    JointCorrector(),
 )
 
 
