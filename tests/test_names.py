@@ -9,7 +9,7 @@ from adafw import algorithms, losses
 from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
 
 #: Sets that plain parameters cannot describe.
-WITHOUT_NAME = {"Constraint", "Product", "UserSet"}
+WITHOUT_NAME = {"Columns", "Constraint", "Product", "UserSet"}
 #: Sets for the layers of networks, which `adafw.torch` names by its recipes.
 WITHOUT_NAME |= {"ColumnBall", "RMSBall", "RowBall"}
 

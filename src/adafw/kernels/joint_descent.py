@@ -1,7 +1,7 @@
 """Coordinate descent on the quadratic model of several outputs that share a bound on their size.
 
-The second derivative of a sample is w_i (diag(s_i) - s_i s_i^T) (softmax) or w_i diag(s_i). With the
-mean move r_i = <s_i, dz_i> of a sample kept beside its moves dz_ic, the slope of a coefficient
+The second derivative of a sample is w_i (diag(s_i) - s_i s_i^T), as of softmax, or w_i diag(s_i).
+With the mean move r_i = <s_i, dz_i> of a sample kept beside its moves dz_ic, the slope of a coefficient
 (feature j, output c) is g_jc + sum_i a_ij w_i s_ic (dz_ic - r_i): O(entries of column j), as cheap
 as in a model of one output, though the whole second derivative is in it. The multiplier of the
 bound follows as in `kernels.descent`, and so do random orders and shrinking.
@@ -128,6 +128,13 @@ def _shift(model: Any, a: int, change: float, dz: Any, mean: Any) -> None:
         move[i] += step
         if model.coupled:
             mean[i] += sc[i] * step
+
+
+@jit
+def slopes(model: Any, dz: Any, mean: Any, out: Any) -> None:
+    """Those of the model in the chosen coefficients, where it has moved by dz."""
+    for a in range(out.size):
+        out[a] = _slope(model, a, dz, mean)
 
 
 @jit

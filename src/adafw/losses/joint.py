@@ -23,7 +23,7 @@ class JointLoss(ABC):
     convex: ClassVar[bool] = True
     task: ClassVar[Task] = "regression"
     has_probabilities: ClassVar[bool] = False
-    #: Whether the second derivative is diag(s) - s s^T, s being `second`'s first part; else diag(s).
+    #: Whether the second derivative is diag(s) - s s^T, s being that of `second`; else diag(s).
     coupled: ClassVar[bool] = False
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Softmax(JointLoss):
     has_probabilities = True
     coupled = True
 
-    def value(self, z: Vector, y: Vector) -> Vector:
+    def value(self, z: Vector, y: NDArray[Any]) -> Vector:
         own = np.take_along_axis(z, y[:, None], axis=1)
         with np.errstate(over="ignore"):  # inf is the honest value, and ends a run
             rest = z - own

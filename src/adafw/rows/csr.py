@@ -115,9 +115,7 @@ class CSRRows(Rows):
         out = np.empty((count, x.shape[1]), np.result_type(self.dtype, x.dtype))
         few = batch is not None or self.matrix.nnz * x.shape[1] < _LARGE
         ranges = threads.bounds(count, 1 if few else threads.cores())
-        threads.share(
-            lambda k: wide.dot(self.arrays, rows_of, *ranges[k], x, out), len(ranges)
-        )
+        threads.share(lambda k: wide.dot(self.arrays, rows_of, *ranges[k], x, out), len(ranges))
         return out
 
     def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:

@@ -14,17 +14,21 @@ from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.point import ARMIJO, largest_entries
 from adafw.typing import Array
 
-Vector = NDArray[np.float64]
+Vector = NDArray[Any]
 
 #: Coefficients that join at least; those that are there may be joined by as many again.
 FIRST = 64
 #: The price on weight, as a share of the steepest slope left out, and how far it falls at a time.
 PRICE, FALL = 0.3, 0.25
 #: Epochs of a descent where the set binds, and before it does; the violation that ends one.
-EPOCHS, FIRST_EPOCHS, ENOUGH = 12, 3, 0.1
+EPOCHS, FIRST_EPOCHS, ENOUGH = 20, 3, 0.1
+#: Share of the face that may change in a descent for conjugate gradients to be worth their cost;
+#: how many, the residual that ends them, and the share that may turn its sign, which does too.
+SETTLED, CG_STEPS, CG_RESIDUAL, TURNED = 0.005, 50, 0.03, 0.01
 #: A step cut below this had a model without the curvature it met: up to so many models know it.
 SHORT, MODELS = 0.1, 3
 
@@ -33,8 +37,8 @@ class JointCorrector:
     """L1Ball, for `MatrixModel`: min f over the hull of radius * (+- e_jc), (j, c) in a set.
 
     The steepest coefficients join; the Newton model, with the whole second derivative of the joint
-    loss, is minimised over the hull by coordinate descent (`kernels.joint_descent`), and the step to
-    its minimiser is cut until f descends. State: predictions, and where the multiplier is.
+    loss, is minimised over the hull by coordinate descent (`kernels.joint_descent`), and the step
+    to its minimiser is cut until f descends. State: predictions, and where the multiplier is.
     """
 
     sets: tuple[type, ...] = (L1Ball,)
@@ -44,6 +48,7 @@ class JointCorrector:
         return known and type(constraint.bare) is L1Ball
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        _compile(f)
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms, f.n_outputs):
             f.remember(x, z)  # bit for bit what the run went on with
@@ -94,6 +99,26 @@ def _steepest(
     kept = largest_entries(steep[wanted], room)
     others = float(np.delete(steep[wanted], kept).max())
     return wanted[kept], 0.0 if bound else max(level, PRICE * others)
+
+
+#: Kinds of data whose kernels are compiled in this process.
+_COMPILED: set[tuple[Any, ...]] = set()
+
+
+def _compile(f: MatrixModel) -> None:
+    """One iteration on the first rows, so that no kernel is compiled while the clock runs."""
+    rows = f.rows.take(np.arange(min(8, f.n_terms)))
+    kind = (*(str(part.dtype) for part in rows.column_arrays()), f.loss.coupled)
+    if kind in _COMPILED:
+        return
+    _COMPILED.add(kind)
+    small = MatrixModel(rows, f.y[: rows.shape[0]], f.loss, n_outputs=f.n_outputs)
+    x = np.zeros((rows.shape[1], f.n_outputs))
+    g = small.gradient(x).astype(np.float64)
+    for bound in (False, True):
+        at = _Working(small, x, g, np.arange(min(3, x.size)), 1.0, bound, 0.0, 0)
+        at.improved()
+        at._polish(at._model(small.seconds_at(at.z), np.ones((f.n_outputs,) * 2)), at.w + 0.1)
 
 
 @dataclass
@@ -147,10 +172,10 @@ class _Working:
         self.kernels.moves(self.columns, self.features, self.outputs, w, z)
         return np.ascontiguousarray(z.T)
 
-    def _model(self, s: Vector) -> Any:
-        loss, inverse = self.f.loss, np.zeros((0, 0))
-        if self.f.has_intercept:
-            inverse = self.f.follow(s)
+    def _model(self, s: Vector, inverse: Vector | None = None) -> Any:
+        loss = self.f.loss
+        if inverse is None:
+            inverse = self.f.follow(s) if self.f.has_intercept else np.zeros((0, 0))
         turned, diagonal = np.ascontiguousarray(s.T, np.float64), np.empty(self.chosen.size)
         self.kernels.diagonals(
             self.columns, self.features, self.outputs, turned, self.weights, loss.coupled, diagonal
@@ -183,10 +208,60 @@ class _Working:
         if bound:
             descend(multiplier, True, EPOCHS)
             _onto_sphere(w, model.diagonal, self.radius)
+            changed = np.count_nonzero((w != 0) != (self.w != 0))
+            if w.any() and changed <= max(2, SETTLED * np.count_nonzero(w)):
+                self._polish(model, w)
         norm = float(np.abs(w).sum())
         if norm > self.radius or (bound and norm > 0.9 * self.radius):
             w *= self.radius / norm
         return w, bound
+
+    def _polish(self, model: Any, w: Vector) -> None:
+        """Conjugate gradients over the face of w, sum |w| kept, in place.
+
+        Preconditioned by the diagonal. A weight that would change its sign becomes 0.
+        """
+        face = np.flatnonzero(w)
+        part = model._replace(
+            features=self.features[face], outputs=self.outputs[face], g=np.zeros(face.size),
+            diagonal=model.diagonal[face],
+        )  # fmt: skip
+        signs, give, here = np.sign(w[face]), 1 / part.diagonal, w[face]
+        across = float(give.sum())
+
+        def tangent(r: Vector) -> Vector:
+            y = give * r
+            return y - give * signs * (float(signs @ y) / across)
+
+        def product(d: Vector) -> tuple[Vector, Vector]:
+            dz, mean = self._moved(part, d)
+            image = np.empty(face.size)
+            self.kernels.slopes(part, dz, mean, image)
+            return image, np.empty(0)
+
+        def leaves(d: Vector) -> bool:
+            turned = np.count_nonzero(signs * (here + d) < 0)
+            return bool(turned > max(2, TURNED * face.size))
+
+        dz, mean = self._moved(model, w - self.w)
+        slopes = np.empty(face.size)
+        self.kernels.slopes(part._replace(g=model.g[face]), dz, mean, slopes)
+        d = solve(product, -slopes, tangent, CG_RESIDUAL, CG_STEPS, leave=leaves).d
+        new = np.where(signs * (here + d) > 0, here + d, 0.0)
+        _onto_sphere(new, part.diagonal, self.radius)
+        d = new - here
+        if float(d @ (slopes + product(d)[0] / 2)) < 0:  # what was cut off was not worth more
+            w[face] = new
+
+    def _moved(self, model: Any, d: Vector) -> tuple[Vector, Vector]:
+        """(moves of the predictions, their means), the intercepts following."""
+        dz, mean = np.zeros((self.f.n_outputs, self.f.n_terms)), np.zeros(self.f.n_terms)
+        self.kernels.moves(self.columns, model.features, model.outputs, d, dz)
+        if model.coupled:
+            self.kernels.mean_moves(model.s, dz, mean)
+        if model.settle.size:
+            self.kernels.settle(model, dz, mean, np.zeros(self.f.n_outputs))
+        return dz, mean
 
     def _vertex(self) -> Vector:
         """The linear minimiser."""
@@ -196,14 +271,7 @@ class _Working:
 
     def _way(self, model: Any, w: Vector) -> Vector:
         """What w - x moves in the predictions, the intercepts following."""
-        dz = np.zeros((self.f.n_outputs, self.f.n_terms))
-        self.kernels.moves(self.columns, self.features, self.outputs, w - self.w, dz)
-        if model.settle.size:
-            mean, shift = np.zeros(self.f.n_terms), np.zeros(self.f.n_outputs)
-            if model.coupled:
-                self.kernels.mean_moves(model.s, dz, mean)
-            self.kernels.settle(model, dz, mean, shift)
-        return np.ascontiguousarray(dz.T)
+        return np.ascontiguousarray(self._moved(model, w - self.w)[0].T)
 
     def _step_size(self, dz: Vector, slope: float, toll: float) -> float:
         """1, or less until f + toll is low enough; 0 if that never is."""
@@ -223,6 +291,8 @@ class _Working:
 def _onto_sphere(w: Vector, diagonal: Vector, radius: float) -> None:
     """sum |w| = radius by the shortest way in the metric of the diagonal, signs kept; in place."""
     face = np.flatnonzero(w)
+    if not face.size:
+        return
     signs, give = np.sign(w[face]), 1 / diagonal[face]
     missing = radius - float(np.abs(w[face]).sum())
     new = w[face] + signs * give * (missing / float(give.sum()))

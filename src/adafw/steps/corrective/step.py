@@ -76,6 +76,11 @@ def corrects_on(constraint: Constraint) -> bool:
     return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
 
 
+def corrects_jointly(constraint: Constraint) -> bool:
+    """The same for a `MatrixModel`."""
+    return type(constraint.bare) in JointCorrector.sets
+
+
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
     """The one that fits, or an error."""
     for corrector in CORRECTORS:
