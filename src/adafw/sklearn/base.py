@@ -256,6 +256,11 @@ def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
     return np.asarray(weight)
 
 
+def warn_unfinished(text: str) -> None:
+    """A fit that stopped before its tolerance."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
 def _warn(notice: Notice) -> None:
     """As scikit-learn's users expect it."""
     category = UserWarning if notice.kind == "no effect" else ConvergenceWarning
