@@ -85,6 +85,9 @@ SETS = [
     Case("LpBall inf", adafw.LpBall(2.0, np.inf), (6,), lambda g: -2 * np.abs(g).sum()),
     Case("Box", adafw.Box(np.arange(-3, 2), np.arange(-1, 4)), (5,),
          lambda g: np.minimum(g * np.arange(-3, 2), g * np.arange(-1, 4)).sum()),
+    Case("Nonnegative", adafw.Nonnegative(0.3), (6,), lambda g: 0.3 * np.minimum(g, 0).sum()),
+    Case("Monotone", adafw.Monotone(0.3), (6,),
+         lambda g: 0.3 * min(g[j:].sum() - g[:j].sum() for j in range(7))),
     Case("Simplex", adafw.Simplex(0.7), (6,), lambda g: 0.7 * g.min()),
     Case("UnitSimplex", adafw.UnitSimplex(0.3), (6,), lambda g: min(0, 0.3 * g.min())),
     Case("KSparse", adafw.KSparse(0.3, 2), (6,), lambda g: -0.3 * largest(g, 2)),
@@ -338,7 +341,7 @@ def test_projection_does_not_expand_in_its_metric(case):
 def test_projection_is_not_the_euclidean_one(case):
     """Peers' "projected" adaptive methods project in the Euclidean norm whatever h is."""
     x, h = 10 * draw(case, 0), metric(case, 0, 2)
-    separable = case.name in ("LInfBall", "LpBall inf", "Box", "KSparse, all")
+    separable = case.name in ("LInfBall", "LpBall inf", "Box", "Nonnegative", "KSparse, all")
     same = np.allclose(case.set.project(x, h), case.set.project(x), atol=1e-6)
     assert same == separable
 
