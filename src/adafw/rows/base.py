@@ -74,6 +74,17 @@ class Rows(ABC):
         """
         return self.combine(p)
 
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        """a_i X for i in the batch, X of one row a column of A: one row a sample."""
+        return np.column_stack([self.dot(column, batch) for column in x.T])
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        """sum of a_i^T weights_i over the batch: one row a column of A.
+
+        Rows that gain by it keep a copy of A, column by column, from the first call for all on.
+        """
+        return np.column_stack([self.combine(column, batch) for column in weights.T])
+
     @property
     @abstractmethod
     def stored(self) -> int:
