@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from adafw.constraints import Constraint
-from adafw.torch import description, fast, matrices, owners, sharded, updates
+from adafw.torch import description, fast, gram, matrices, owners, sharded, updates
 from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.groups import Flags, check_gradient, decay_radius, rate_of, state_dtype
 from adafw.torch.updates import Update
@@ -209,21 +209,18 @@ class ConstrainedOptimizer(Optimizer):
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
-        sums, wholes, rounded = [], [], []
+        jobs: list[Any] = []
+        rounded = []
         for p, g, options in work:
             part, dtype = sharded.local(p), state_dtype(p)
             x, g = part.to(dtype), sharded.local(sharded.aligned(g, p)).to(dtype)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
             m, h = self.metric_of(g, state, options)
-            job = self.move_part(p, x, m, h, sharded.Shard.of(p), options)
-            if isinstance(job, sharded.Job):
-                sums.append(job)
-            elif job is not None:
-                wholes.append(job)
+            jobs.append(self.move_part(p, x, m, h, sharded.Shard.of(p), options))
             rounded.append((part, x))
             self.state[p]["step"] += 1
-        sharded.run(sums)
-        owners.run(wholes)
+        for kind in (sharded, gram, owners):  # in one order on all ranks
+            kind.run([job for job in jobs if isinstance(job, kind.Job)])
         for part, x in rounded:
             if x is not part:
                 part.copy_(x)
@@ -231,7 +228,7 @@ class ConstrainedOptimizer(Optimizer):
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
         options: dict[str, Any],
-    ) -> sharded.Job | owners.Job | None:  # fmt: skip
+    ) -> sharded.Job | gram.Job | owners.Job | None:  # fmt: skip
         """Moves the part x of p at once, or says what the ranks have to do for that together."""
         constraint = options["constraint"]
         if constraint is None:
@@ -247,9 +244,14 @@ class ConstrainedOptimizer(Optimizer):
 
     def _whole_job(
         self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
-    ) -> owners.Job:
+    ) -> gram.Job | owners.Job:
         constraint = options["constraint"]
         if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
+            if gram.fits(constraint, shard):
+                lr = updates.step_size(m, m, constraint, options, shard.shape)
+                return gram.Job(
+                    shard, m, constraint, lambda v, any: x.addcmul_(x - v, lr * any, value=-1)
+                )
 
             def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
                 gamma = updates.step_size(m, m, constraint, options) * m.any()

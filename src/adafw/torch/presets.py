@@ -14,7 +14,7 @@ from torch import Tensor
 
 from adafw import checks
 from adafw.constraints import ColumnBall, Constraint, LInfBall, RMSBall, RowBall
-from adafw.torch import adamw, fast, matrices, owners, sharded, updates
+from adafw.torch import adamw, fast, gram, matrices, owners, sharded, updates
 from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
 from adafw.torch.matrices import DecomposedBall, MuonBall, NewtonSchulzBall
@@ -141,7 +141,7 @@ class NormOptimizer(ConstrainedOptimizer):
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
         options: dict[str, Any],
-    ) -> owners.Job | None:  # fmt: skip
+    ) -> gram.Job | owners.Job | None:  # fmt: skip
         ball, length = self.unit_ball(options, p), options["lr"] * self.factor(options, p)
         keep = 1 - options["lr"] * self.decay(options)
         own_rows = type(ball) is RowBall and shard.dim == 0
@@ -149,6 +149,9 @@ class NormOptimizer(ConstrainedOptimizer):
             if x.numel() > 0:
                 updates.toward(x, m, ball, keep, length)
             return None
+
+        if gram.fits(ball, shard):
+            return gram.Job(shard, m, ball, lambda v, _: x.mul_(keep).add_(v, alpha=length))
 
         def vertex(d: Tensor) -> tuple[Tensor, float]:
             return matrices.lmo(ball, d), 0.0
