@@ -136,7 +136,9 @@ def search(
         # Both neighbours known and none better: a minimum along the grid.
         left = max_trials - len(trials)
         if exactly and left > 0 and not missing:
-            around = (best.exponent + d * sign for d in range(2, max_trials + 2) for sign in (-1, 1))
+            around = (
+                best.exponent + d * sign for d in range(2, max_trials + 2) for sign in (-1, 1)
+            )
             wanted = [next(i for i in around if i not in trials)]
         else:
             wanted = missing[: max(0, left)]

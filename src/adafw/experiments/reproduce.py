@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from adafw import checks
 from adafw.experiments import boards, figures, report, results

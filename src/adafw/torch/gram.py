@@ -38,7 +38,7 @@ class Job:
 
     shard: Shard
     d: Tensor
-    ball: NewtonSchulzBall
+    ball: Any  # a NewtonSchulzBall, as `fits` says
     put: Callable[[Tensor, Tensor], object]
 
     def __post_init__(self) -> None:

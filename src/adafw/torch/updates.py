@@ -73,6 +73,12 @@ def one_form(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
     return d, None
 
 
+def kept_form(g: Tensor, state: State, options: Options) -> Tensor:
+    """d of `one_form`, in memory of its own or of the state where it stays as it is."""
+    d, _ = one_form(g, state, options)
+    return d if d is g or d is state.get("momentum") else d.clone()
+
+
 def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
     """(g, h) with h = offset + sqrt(sum of g^2); see `adafw.metrics.AdaGrad`."""
     h = scratch(g, 4)[3]  # the other three are the move's

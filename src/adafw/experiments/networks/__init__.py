@@ -12,8 +12,8 @@ from adafw.experiments.kind import Extra, Kind
 from adafw.experiments.networks import figures, tables
 from adafw.experiments.networks.case import NetworkCase, NetworkMethod, need_torch
 from adafw.experiments.networks.claims import CLAIMS, judge
-from adafw.experiments.networks.lmo_claims import mean_probes
 from adafw.experiments.networks.data import load
+from adafw.experiments.networks.lmo_claims import mean_probes
 from adafw.experiments.networks.trace import EpochTrace
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Spec

@@ -65,6 +65,6 @@ LESSONS = {
     ),
     "CharNet": Lesson(
         CharNet, _windows, _next_characters, lambda out, y: (out.argmax(2) == y).float().mean(1),
-        160,
+        80,
     ),
 }  # fmt: skip

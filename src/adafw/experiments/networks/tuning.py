@@ -26,8 +26,9 @@ def tune_network(
     """The paper's search; `value` is the error rate on a fifth of the training data held out.
 
     Of texts it is the loss there. With `trials`, exactly so many rates are tried, from the
-    optimizer's usual one on. A step size of Template 1 is at most 1: larger ones count as worst and are not run. So does a
-    run that has learnt nothing, as differences between guesses would mislead the search.
+    optimizer's usual one on. A step size of Template 1 is at most 1: larger ones count as worst
+    and are not run. So does a run that has learnt nothing, as differences between guesses would
+    mislead the search.
     """
     import torch
 
