@@ -130,7 +130,7 @@ def _rates_transfer(outcome: Outcome, case: Case[Method]) -> Finding:
         there, here = pair[0]["exponent"], pair[1]["exponent"]
         best = values[here]
         costs[method.label] = (values.get(there) or math.inf) - best if there != here else 0.0
-        cost = f"{costs[method.label]:.3g}" if math.isfinite(costs[method.label]) else "not tried"
+        cost = f"{costs[method.label]:.3g}" if math.isfinite(costs[method.label]) else "not known"
         listed.append(f"{method.label} {_power(there)} and {_power(here)} (costs {cost})")
     ours = [costs[m.label] for m in case.methods
             if m.table["name"] in ("Muon", "Scion") and m.label in costs]  # fmt: skip
