@@ -14,6 +14,7 @@ from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.point import ARMIJO, largest_entries
 from adafw.typing import Array
