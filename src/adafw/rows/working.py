@@ -219,6 +219,12 @@ class PiecedWorking(WorkingRows):
 
         return self._sum(add, (self.chosen.size,))
 
+    def squares(self, p: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.squares(p[part])
+
+        return self._sum(add, (self.chosen.size,))
+
     def product(self, bends: Vector, d: Vector) -> Vector:
         def add(part: slice, rows: WorkingRows, total: Vector) -> None:
             total += rows.product(bends[part], d)
