@@ -30,8 +30,10 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/python examples/support_vector.py --out out/demo
 
+# Halves of the tests in their order, not one by one in turn: each worker meets a file, what its
+# tests share and the kernels they compile once. Who is done first takes over from the other.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
