@@ -135,7 +135,7 @@ def test_oldest_versions_are_the_lower_bounds():
     """What `make test-oldest` installs is what pyproject.toml promises."""
     extras = PROJECT["optional-dependencies"]
     wanted = bounds(PROJECT["dependencies"])
-    for name in ("io", "plot", "tensorboard", "test"):
+    for name in ("dask", "io", "plot", "tensorboard", "test"):
         wanted |= bounds(extras[name])
     pinned = dict(
         re.findall(r"^([\w-]+)==(\S+)", (ROOT / "constraints-oldest.txt").read_text(), re.M)

@@ -11,7 +11,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, get_origin
 
 FROZEN = Path(__file__).parents[1] / "tests" / "public_api.txt"
 #: Modules whose names are public. A name that adafw itself exports is listed there alone.
@@ -26,6 +27,7 @@ MODULES = (
     "adafw.datasets",
     "adafw.sklearn",
     "adafw.torch",
+    "adafw.distributed",
     "adafw.theory",
     "adafw.experiments",
     "adafw.tensorboard",
@@ -44,7 +46,12 @@ def public_names(module: str) -> dict[str, Any]:
     if module != "adafw":
         top = [thing for thing in public_names("adafw").values() if not inspect.ismodule(thing)]
         things = {n: t for n, t in things.items() if not any(t is other for other in top)}
-    return {n: t for n, t in sorted(things.items()) if not inspect.ismodule(t)}
+    # Modules have pages of their own, and names of types are for type checkers.
+    return {
+        n: t
+        for n, t in sorted(things.items())
+        if not isinstance(t, ModuleType) and get_origin(t) is None
+    }
 
 
 def members(cls: type) -> dict[str, Any]:

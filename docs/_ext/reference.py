@@ -56,6 +56,8 @@ GROUPS: list[tuple[str, str, str, Callable[[Any], bool], str]] = [
      "Optimizers for networks whose layers lie in sets."),
     ("datasets", "adafw.datasets", "adafw.datasets", lambda thing: True,
      "Readers, writers, generators, and the data of the paper."),
+    ("distributed", "adafw.distributed", "adafw.distributed", lambda thing: True,
+     "Linear models whose rows are on the workers of a Dask cluster."),
     ("theory", "adafw.theory", "adafw.theory", lambda thing: True,
      "Constants, schedules and bounds of the theorems."),
     ("experiments", "adafw.experiments", "adafw.experiments", lambda thing: True,
