@@ -25,7 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext", "pictures", "gallery/**/*.md5"]
+exclude_patterns = ["_build", "_ext", "pictures", "gallery/**/*.md5", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"
@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # their page would fetch scripts
     "show_signature": False,
     "min_reported_time": 0,
     "remove_config_comments": True,

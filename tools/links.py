@@ -30,9 +30,14 @@ class Page(HTMLParser):
                     self.fetched.append(value)
 
 
+def pages_of(root: Path) -> list[Path]:
+    """The pages of the site, without the theme's templates."""
+    return [p for p in root.rglob("*.html") if "_static" not in p.relative_to(root).parts]
+
+
 def check(root: Path) -> list[str]:
     """A sentence for each link that leads nowhere, and for each thing fetched from the network."""
-    pages = {p.resolve(): Page(p.read_text(encoding="utf-8")) for p in root.rglob("*.html")}
+    pages = {p.resolve(): Page(p.read_text(encoding="utf-8")) for p in pages_of(root)}
     said = []
     for path, page in pages.items():
         where = path.relative_to(root.resolve()).as_posix()
@@ -57,7 +62,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     if said := check(root):
         sys.exit("\n".join(said))
-    print(f"{len(list(root.rglob('*.html')))} pages, no broken link")
+    print(f"{len(pages_of(root))} pages, no broken link")
 
 
 if __name__ == "__main__":
