@@ -74,9 +74,6 @@ LONG = {
     "steps/corrective/atoms.py: improve": "one pass of the method, in the order of its lines",
 }
 
-# Files that still ask for types of rows or for members; each should come to ask `Rows` instead.
-OWED = ["steps/corrective/curvature.py", "steps/corrective/factors.py"]
-
 
 def part(file):
     return file.split("/")[0].removesuffix(".py")
@@ -209,7 +206,7 @@ def compiled_elsewhere(sources):
 
 def rows_told_apart(sources):
     """Questions for the type of rows outside rows/ and the fast paths."""
-    for file, node in walk(sources, but=["rows/", "fused/", *OWED]):
+    for file, node in walk(sources, but=["rows/", "fused/"]):
         asked = ""
         if called(node) in ("isinstance", "issubclass"):
             asked = ast.unparse(node.args[1])
@@ -247,7 +244,7 @@ def torch_asked_for(sources):
 
 def contracts_by_hasattr(sources):
     """Members that may be there or not; scikit-learn's own way, and users' objects, aside."""
-    for file, node in walk(sources, but=["sklearn/", "constraints/polytope.py", "torch/", *OWED]):
+    for file, node in walk(sources, but=["sklearn/", "constraints/polytope.py"]):
         if called(node) == "hasattr":
             yield f"{file}:{node.lineno} asks hasattr; declare the member at the base class"
 
