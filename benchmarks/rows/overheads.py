@@ -1,11 +1,13 @@
 """What is paid around the iterations: reading, importing, starting, and the use of all cores."""
 
+import io
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +87,13 @@ def importing():
         for _ in range(7)
     ]
     return {"ratio": statistics.median(times[1:]), "seconds": times}
+
+
+def wheel():
+    """Size of the wheel, MB."""
+    packed, source = io.BytesIO(), Path(adafw.__file__).parent
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.rglob("*")):
+            if path.suffix in (".py", ".toml", ".typed"):
+                archive.write(path, path.relative_to(source.parent))
+    return {"ratio": packed.tell() / 1e6}

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Birkhoff,
         Box,
         ColumnBall,
+        Columns,
         Constraint,
         GroupBall,
         Hull,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
         L2Ball,
         LInfBall,
         LpBall,
+        Monotone,
+        Nonnegative,
         NuclearBall,
         Polytope,
         Product,
@@ -62,11 +65,13 @@ if TYPE_CHECKING:
         UnitSimplex,
         UserSet,
     )
-    from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
+    from adafw.objectives import Counted, LinearModel, MatrixCompletion, MatrixModel, UserSum
+    from adafw.random import Blocks
     from adafw.recorder import Record, Trace, every
     from adafw.result import Result
     from adafw.solver import State
     from adafw.tuning import Tuning, tune
+    from adafw.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -76,8 +81,9 @@ _MODULES = (
     "sklearn", "steps", "theory", "torch",
 )  # fmt: skip
 _HOMES = (
-    "algorithm", "algorithms", "constraints.exports", "objectives.exports", "recorder", "result",
-    "solver", "tuning",
+    "algorithm", "algorithms", "constraints.exports", "objectives.exports", "random", "recorder",
+    "result",
+    "solver", "tuning", "versions",
 )  # fmt: skip
 
 
@@ -124,10 +130,12 @@ __all__ = [
     "AdamSFW",
     "Algorithm",
     "Birkhoff",
+    "Blocks",
     "BoostCSFW",
     "BoostFW",
     "Box",
     "ColumnBall",
+    "Columns",
     "Constraint",
     "Corrective",
     "Counted",
@@ -141,6 +149,9 @@ __all__ = [
     "LpBall",
     "LuFreundFW",
     "MatrixCompletion",
+    "MatrixModel",
+    "Monotone",
+    "Nonnegative",
     "NuclearBall",
     "Polytope",
     "Product",
@@ -163,6 +174,7 @@ __all__ = [
     "minimize",
     "objectives",
     "schedules",
+    "show_versions",
     "steps",
     "tune",
 ]

@@ -16,7 +16,7 @@ from adafw.algorithm import Algorithm
 from adafw.arrays import floating
 from adafw.auto_rate import AutoRate, is_auto
 from adafw.constraints.base import Constraint
-from adafw.objectives.base import FiniteSum
+from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, as_record
@@ -106,7 +106,7 @@ def minimize(
         runner = paths.find(f, constraint, algorithm, path)
     runner.prepare(f, constraint, algorithm, s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
-    bar = Progress(str(algorithm), progress)
+    bar = Progress(str(algorithm), progress, f.status)
     with Interrupts() as interrupts:
         loop = _Loop(
             runner,
@@ -122,13 +122,18 @@ def minimize(
         )
         try:
             status = loop.run(s)
+        except Unavailable as lost:
+            lost.state = s
+            raise
         finally:
             bar.close()
             if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
     rate = runner.rate(s) if isinstance(runner, AutoRate) else _rate(algorithm, s.t)
-    return conclude(s, f, algorithm, status, limits, tolerance, title, runner.name, rate)
+    return conclude(
+        s, f, constraint, algorithm, status, limits, tolerance, title, runner.name, rate
+    )
 
 
 def _rate(algorithm: Algorithm, t: int) -> float | None:

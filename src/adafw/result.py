@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adafw.algorithm import Algorithm
+from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
 from adafw.solver import State
@@ -81,8 +82,8 @@ class Result:
 
 
 def conclude(
-    s: State, f: FiniteSum, algorithm: Algorithm, status: str, limits: Limits, tolerance: float,
-    title: str, path: str, learning_rate: float | None,
+    s: State, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, status: str,
+    limits: Limits, tolerance: float, title: str, path: str, learning_rate: float | None,
 ) -> Result:  # fmt: skip
     """The result of a run that ended with this status."""
     trace = Trace(s.records)
@@ -105,5 +106,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path, algorithm.step.active_set(s.x, s.step), learning_rate,
+        path, algorithm.step.active_set(constraint, s.x, s.step), learning_rate,
     )  # fmt: skip

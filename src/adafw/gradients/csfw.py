@@ -44,8 +44,8 @@ class CSFW(GradientEstimator):
         alpha = state["alpha"]
         if self.is_renewed(t, f.n_terms):
             state["gradient"] = f.combine(alpha)
-        fresh = f.slopes(x, batch) / f.n_terms
-        state["gradient"] = state["gradient"] + f.combine(fresh - alpha[batch], batch)
+        fresh, change = f.refresh(x, alpha[batch], batch)
+        state["gradient"] = state["gradient"] + change
         alpha[batch] = fresh
         return state["gradient"], state
 
@@ -58,3 +58,7 @@ class CSFW(GradientEstimator):
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
+
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        found: Array = state["gradient"]
+        return found
