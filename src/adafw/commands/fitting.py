@@ -211,6 +211,12 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     if search is not None:
         model.header["search"] = clean(search.plain())
     model.save(files.output)
+    sample = Sample(design.rows.shape, design.rows.stored, targets)
+    return _told(model, fitted, files, sample)
+
+
+def _told(model: LinearModelFile, fitted: Fitted, files: Files, sample: Sample) -> Done:
+    """What is asked for beside the model, which is on the disk by now."""
     if files.plot is not None:
         _draw(fitted.fits, files.plot)
     for notice in fitted.notices:
@@ -220,7 +226,6 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     if files.test is not None:
         test = {"file": Path(files.test).name, **scores_on(model, files.test, files.format_)}
     if files.report is not None:
-        sample = Sample(design.rows.shape, design.rows.stored, targets)
         write_text(files.report, render(model, fitted, sample, test))
     return Done(model, fitted, test)
 
