@@ -81,7 +81,7 @@ def test_notation_names_exist():
         adafw.losses,
         adafw.schedules,
     ):
-        for thing in vars(module).values():
+        for thing in (getattr(module, name) for name in dir(module)):
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 known |= set(inspect.signature(thing).parameters) if callable(thing) else set()
                 known |= set(dir(thing))

@@ -31,11 +31,13 @@ class Progress:
         self.bar: Any = None
         self.record: Record | None = None
 
+    def due(self) -> bool:
+        """Whether it is time to draw."""
+        return self.show and time.perf_counter() >= self.next
+
     def update(self, s: State, n_terms: int, done: float | None) -> None:
-        """Draws if it is time to; `done` is the share of the nearest limit used up."""
+        """Draws; `done` is the share of the nearest limit used up."""
         now = time.perf_counter()
-        if not self.show or now < self.next:
-            return
         epochs = s.gradient_evaluations / n_terms
         speed = epochs / s.wall_seconds if s.wall_seconds > 0 else 0.0
         text = f"{epochs:.1f} epochs, {speed:.3g}/s"

@@ -8,12 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
-from adafw.io.arrays import TooLarge, read_npz, write_npz
-from adafw.io.damage import DAMAGE, is_damage
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain
@@ -116,11 +114,16 @@ class State:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a .npz file, without pickle; an old file survives any failure."""
+        from adafw.io.arrays import write_npz
+
         write_npz(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "State":
         """Reads what `save` wrote; anything else is refused in one sentence."""
+        from adafw.io.arrays import TooLarge, read_npz
+        from adafw.io.damage import DAMAGE, is_damage
+
         known = {"format", *(f.name for f in fields(cls))}
         try:
             arrays = read_npz(path, lambda name: name.partition(".")[0] in known, packed=False)

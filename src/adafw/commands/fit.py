@@ -86,8 +86,9 @@ from adafw.commands.options import data_options, echo_json, settings_of, setting
 def command(as_json: bool, data: tuple[str, ...], **options: Any) -> None:
     """Fits a linear model under a constraint to DATA and writes it, with a certificate.
 
-    DATA is a LIBSVM file (plain, gz, bz2 or xz), CSV, Parquet, npy (target in the last column) or
-    npz (X and y, or a sparse matrix and y). Values of --param: k=10, shape=20,30, groups=@FILE.
+    DATA is a LIBSVM file (plain, gz, bz2 or xz), CSV, Parquet, npy (target in the last column),
+    npz (X and y, or a sparse matrix and y) or a directory of parts, which `adafw convert` writes
+    and which may be larger than memory. Values of --param: k=10, shape=20,30, groups=@FILE.
     --max-seconds counts from the reading of DATA on, over all classes. Ctrl-C keeps what there is.
     With --workers or --scheduler, DATA is one or more parts, whose rows stay on the workers.
     --radius cv tries 30 radii, from no effect to where the set stops binding, in every fold.

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from adafw.distributed.crew import Traffic
 from adafw.distributed.engine import Answer, Engine
-from adafw.io.libsvm import as_csr
 from adafw.rows import Rows, as_rows
 from adafw.rows.base import Pull, Vector, mean_weights
 from adafw.rows.centred import CentredRows
+from adafw.rows.csr import as_csr
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
@@ -300,6 +300,9 @@ class DistributedWorking(WorkingRows):
 
     def combine(self, p: Vector) -> NDArray[np.float64]:
         return np.asarray(self.rows._summed(self._ask("working_combine", p=p)), np.float64)
+
+    def squares(self, p: Vector) -> NDArray[np.float64]:
+        return np.asarray(self.rows._summed(self._ask("working_squares", p=p)), np.float64)
 
     def product(self, bends: Vector, d: Vector) -> NDArray[np.float64]:
         return np.asarray(self.rows._summed(self._ask("working_product", p=bends, w=d)), np.float64)

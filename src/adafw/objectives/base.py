@@ -3,15 +3,17 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.arrays import dot
 from adafw.objectives.line import Line
-from adafw.rows.base import Rows
 from adafw.typing import Array, Batch, Plain
+
+if TYPE_CHECKING:
+    from adafw.rows.base import Rows
 
 
 class Unavailable(ConnectionError):
@@ -102,7 +104,7 @@ class SeparableSum(FiniteSum):
 
     separable = True
     #: a_1 .. a_m.
-    rows: Rows
+    rows: "Rows"
     #: The largest sup of phi_i'', over all i; inf if there is none.
     curvature: float
 

@@ -38,7 +38,13 @@ class _Point:
 
     def is_at(self, x: Array) -> bool:
         known = self.x
-        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
+        # By the operator: numpy.array_equal takes longer than a small problem's own product.
+        return (
+            known is not None
+            and known.dtype == x.dtype
+            and known.shape == x.shape
+            and bool((known == x).all())
+        )
 
 
 @dataclass(frozen=True)
@@ -139,24 +145,29 @@ class LinearModel(SeparableSum):
         point = self._at(x)
         if point.curves is None:
             point.curves = self.curves_at(point.z)
-        return point.curves  # type: ignore[no-any-return]
+        return point.curves
 
     def value(self, x: Array) -> float:
-        point = self._at(x)
-        return self.value_at(point.z) if point.curves is None else point.curves[0]
+        return self._value_at(self._at(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
             return self.rows.pull(x, self.pull(batch, len(batch)), batch)[1]
+        return self._gradient_at(self._at(x))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         point = self._at(x)
+        return self._value_at(point), self._gradient_at(point)
+
+    def _value_at(self, point: "_Point") -> float:
+        return self.value_at(point.z) if point.curves is None else float(point.curves[0])
+
+    def _gradient_at(self, point: "_Point") -> Array:
         if point.gradient is None:
             known = point.curves
             slopes = self.slopes_at(point.z) / self.n_terms if known is None else known[1]
             point.gradient = self.rows.combine(slopes)
-        return point.gradient.copy()
-
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.value(x), self.gradient(x)
+        return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         z = self._at(x).z if batch is None else self.rows.dot(x, batch)
@@ -217,7 +228,7 @@ class LinearModel(SeparableSum):
             )
         from adafw.kernels.curves import sides
 
-        return sides(self.loss_code, z, b, self.y, self.term_weights)  # type: ignore[no-any-return]
+        return sides(self.loss_code, z, b, self.y, self.term_weights)
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
