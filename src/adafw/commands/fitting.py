@@ -211,16 +211,20 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     if search is not None:
         model.header["search"] = clean(search.plain())
     model.save(files.output)
+    sample = Sample(design.rows.shape, design.rows.stored, targets)
+    return _report(model, fitted, sample, files)
+
+
+def _report(model: LinearModelFile, fitted: Fitted, sample: Sample, files: Files) -> Done:
+    """Figure, warnings, scores and page of a model that is on the disk already."""
     if files.plot is not None:
         _draw(fitted.fits, files.plot)
     for notice in fitted.notices:
         click.echo(f"Warning: {notice.text}", err=True)
-    # The model is on the disk: a test file that cannot be used costs no fit.
     test: dict[str, Plain] | None = None
     if files.test is not None:
         test = {"file": Path(files.test).name, **scores_on(model, files.test, files.format_)}
     if files.report is not None:
-        sample = Sample(design.rows.shape, design.rows.stored, targets)
         write_text(files.report, render(model, fitted, sample, test))
     return Done(model, fitted, test)
 
