@@ -221,7 +221,6 @@ def _told(model: LinearModelFile, fitted: Fitted, files: Files, sample: Sample) 
         _draw(fitted.fits, files.plot)
     for notice in fitted.notices:
         click.echo(f"Warning: {notice.text}", err=True)
-    # The model is on the disk: a test file that cannot be used costs no fit.
     test: dict[str, Plain] | None = None
     if files.test is not None:
         test = {"file": Path(files.test).name, **scores_on(model, files.test, files.format_)}
