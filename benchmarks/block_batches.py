@@ -3,7 +3,7 @@
 python benchmarks/block_batches.py [--out docs/benchmarks/block_batches.csv]
 
 Text-like rows in random order, and sorted by label: the worst order a file can have. Batches of
-m / 100 rows (SFW: growing), i.i.d. or in blocks; f(x) - min f after so many epochs, median of seeds.
+m / 100 rows (SFW: growing), i.i.d. or in blocks; f(x) - min f after some epochs, median of seeds.
 """
 
 import argparse

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.integrity import Damaged, check_state, expect
 from adafw.objectives.base import FiniteSum
 from adafw.random import thaw
 from adafw.solver import Diverged, FastPath, State
-from adafw.steps import ProjectedStep
 from adafw.stopping import Limits
 from adafw.typing import Array
 
@@ -83,6 +82,8 @@ class AutoRate:
         self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, limits: Limits,
         find: Callable[[Algorithm], FastPath], shape: tuple[int, ...],
     ) -> None:  # fmt: skip
+        from adafw.steps import ProjectedStep
+
         self.width = _width(constraint, shape)
         self.limits, self.algorithm = limits, algorithm
         projected = isinstance(algorithm.step, ProjectedStep)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from adafw import checks
@@ -88,12 +89,19 @@ def thaw(words: Any) -> Any:
     """The inverse of `freeze`."""
     if not isinstance(words, np.ndarray):
         return words
-    left = [int(w) for w in words]
+    left = words.tolist()
     if left[0] == _BLOCKS:
         return Blocks(thaw(words[2:]), left[1])
-    bits = getattr(np.random, _KINDS[left.pop(0)])(0)  # any seed: the words replace it
+    bits = getattr(np.random, _KINDS[left.pop(0)])(_Unseeded())  # the words replace it
     bits.state = _fill(bits.state, left)
     return np.random.Generator(bits)
+
+
+class _Unseeded(ISeedSequence):
+    """Zeros for a seed: hashing a real one takes longer than a small problem's iteration."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return np.zeros(n_words, dtype)
 
 
 def _leaves(state: dict[str, Any]) -> list[Any]:

@@ -169,13 +169,14 @@ def test_working_sets_are_those_in_memory(tmp_path, monkeypatch, dense, keep):
         w, p = rng.normal(size=chosen.size), rng.random(900)
         np.testing.assert_allclose(last.dot(w), here.dot(w), atol=1e-13)
         np.testing.assert_allclose(last.combine(p), here.combine(p), atol=1e-11)
+        np.testing.assert_allclose(last.squares(p), here.squares(p), atol=1e-11)
         np.testing.assert_allclose(last.product(p, w), here.product(p, w), atol=1e-11)
         for first in (0, chosen.size - 1):
             grams = np.zeros((2, chosen.size, chosen.size))
             for rows, gram in zip((here, last), grams, strict=True):
                 rows.add_gram(p, gram, first)
             np.testing.assert_allclose(*np.tril(grams), atol=1e-11)
-    assert len(count) == (3 if keep else 3 * 5)
+    assert len(count) == (3 if keep else 3 * 6)
 
 
 def test_corrective_steps_without_memory_for_their_working_set(tmp_path, monkeypatch):

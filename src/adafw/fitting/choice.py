@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adafw.algorithm import Algorithm
 from adafw.algorithms import CSFW as constant_batch
-from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm, Corrective
+from adafw.algorithms import FW, AdaCSFW, AdaGrad, Corrective
 from adafw.constraints.base import Constraint
 from adafw.fitting.design import Design
 from adafw.fitting.settings import Plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
 from adafw.gradients import CSFW, SVRF, draw
 from adafw.kernels.parts import Batches
@@ -16,8 +16,9 @@ from adafw.solver import Diverged, State
 
 #: Indices drawn in one go: enough to make a kernel's call cheap, few enough to stay in the cache.
 _MANY = 1 << 15
-#: Entries touched in one go: a few milliseconds, after which clock and keyboard are looked at.
-_WORK = 1 << 22
+#: Entries touched in one go: about ten milliseconds, then clock and keyboard are looked at. A call
+#: costs some 0.1 ms around its kernel, which a fifth of that would let show.
+_WORK = 1 << 24
 #: What is done for an iteration outside of the kernel, counted in entries.
 _AROUND = 1 << 12
 

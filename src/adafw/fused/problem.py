@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from adafw import gradients
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints import L1Ball, LInfBall
 from adafw.kernels import codes
 from adafw.kernels.parts import Active, Batches, Steps, Terms

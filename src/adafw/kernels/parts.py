@@ -122,7 +122,7 @@ OUTSIDE = np.uint32(0xFFFFFFFF)
 
 
 class Part(NamedTuple):
-    """Rows of a working set of columns: values, positions in the working set, and where each row begins."""
+    """Rows of a working set of columns: values, positions in the set, where each row begins."""
 
     values: Any
     positions: Any

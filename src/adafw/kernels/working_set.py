@@ -1,8 +1,9 @@
 """A sparse matrix restricted to a working set of columns, and quadratic models on it.
 
-A `parts.Part` is the restricted matrix, row by row. Columns have positions, in the order in which they
-joined the set; the entries of a row are in the order of their positions, however they came there,
-so that sums over a row have the same bits in a run that goes on and in one that is taken up again.
+A `parts.Part` is the restricted matrix, row by row. Columns have positions, in the order in which
+they joined the set; the entries of a row are in the order of their positions, however they came
+there, so that sums over a row have the same bits in a run that goes on and in one that is taken up
+again.
 """
 
 from typing import Any
@@ -16,24 +17,27 @@ ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
 @jit
-def extend(rows: Any, old: Any, change: Any, out: Any, first: int, count: int) -> tuple[int, int]:
-    """The part with some columns fewer and others more; rows from `first` on, as room allows.
+def count_columns(columns: Any, out: Any) -> None:
+    """out_j += number of stored entries of column j."""
+    for k in range(columns.size):
+        out[columns[k]] += 1
+
+
+@jit
+def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
+    """The part with some columns fewer and others more.
 
     Old columns keep their order and fresh ones come after them; these are sorted where they must
-    be. `count` entries of `out` are taken; returns (next row, entries taken).
+    be. An old entry is written before it is known to stay, and written over if it does not.
     """
     values, columns, starts = rows
     old_values, old_positions, old_starts = old
     out_values, out_positions, out_starts = out
     moved, fresh, position, found = change
-    count = np.uint64(count)
-    for i in range(np.uint64(first), np.uint64(starts.size - 1)):
-        most = old_starts[i + ONE] - old_starts[i] + starts[i + ONE] - starts[i]
-        if count + most > np.uint64(out_values.size):
-            return int(i), int(count)
+    count = ZERO
+    for i in range(np.uint64(starts.size - 1)):
         out_starts[i] = count
         for k in range(old_starts[i], old_starts[i + ONE]):
-            # Written before it is known to stay, and written over if it does not: no branch.
             where = moved[old_positions[k]]
             out_values[count] = old_values[k]
             out_positions[count] = where
@@ -53,7 +57,6 @@ def extend(rows: Any, old: Any, change: Any, out: Any, first: int, count: int) -
             out_values[at], out_positions[at] = values[k], where
             count += ONE
     out_starts[starts.size - 1] = count
-    return starts.size - 1, int(count)
 
 
 @jit
@@ -76,6 +79,17 @@ def combine(part: Any, p: Any, out: Any) -> None:
     for i in range(np.uint64(p.size)):
         for k in range(starts[i], starts[i + ONE]):
             out[positions[k]] += p[i] * values[k]
+
+
+@jit
+def squares(part: Any, p: Any, out: Any) -> None:
+    """out_j = sum_i p_i a_ij^2."""
+    values, positions, starts = part
+    for j in range(out.size):
+        out[j] = 0.0
+    for i in range(np.uint64(p.size)):
+        for k in range(starts[i], starts[i + ONE]):
+            out[positions[k]] += p[i] * values[k] * values[k]
 
 
 @jit
@@ -150,11 +164,15 @@ def mirror(gram: Any) -> None:
 
 
 @jit
-def diagonal_of(gram: Any, mixed: Any, total: float, out: Any) -> None:
-    """The diagonal of a model; a ridge of 1e-10 of its own size keeps equal columns apart."""
+def diagonal_of(gram: Any, least: Any, mixed: Any, total: float, out: Any) -> None:
+    """The diagonal of a model; a ridge of 1e-10 of its own size keeps equal columns apart.
+
+    `least` is what the diagonal of the Gram matrix should be at least, if not empty.
+    """
     for k in range(out.size):
-        own = gram[k, k] - (mixed[k] * mixed[k] / total if total > 0 else 0.0)
-        out[k] = max(own, 1e-14 * gram[k, k]) * (1 + 1e-10)
+        full = max(gram[k, k], least[k]) if least.size else gram[k, k]
+        own = full - (mixed[k] * mixed[k] / total if total > 0 else 0.0)
+        out[k] = max(own, 1e-14 * full) * (1 + 1e-10)
 
 
 @jit

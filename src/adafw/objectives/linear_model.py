@@ -38,7 +38,41 @@ class _Point:
 
     def is_at(self, x: Array) -> bool:
         known = self.x
-        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
+        # By the operator: numpy.array_equal takes longer than a small problem's own product.
+        return (
+            known is not None
+            and known.dtype == x.dtype
+            and known.shape == x.shape
+            and bool((known == x).all())
+        )
+
+
+@dataclass(frozen=True)
+class TermPull:
+    """w_i phi'(z_i + shift) for a batch, and the weights slopes / scale - minus of its rows."""
+
+    loss: Loss
+    y: NDArray[Any]
+    term_weights: NDArray[Any] | None
+    scale: int
+    minus: NDArray[Any] | None = None
+    shift: float = 0.0
+
+    def slopes(self, z: NDArray[Any]) -> NDArray[Any]:
+        slopes = self.loss.slope(z + self.shift if self.shift else z, self.y)
+        return slopes if self.term_weights is None else slopes * self.term_weights
+
+    def weights(self, slopes: NDArray[Any]) -> NDArray[Any]:
+        weights = slopes / self.scale
+        return weights if self.minus is None else weights - self.minus
+
+    def part(self, which: NDArray[np.integer[Any]]) -> "TermPull":
+        def of(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[which]
+
+        return TermPull(
+            self.loss, self.y[which], of(self.term_weights), self.scale, of(self.minus), self.shift
+        )
 
 
 class LinearModel(SeparableSum):
@@ -64,6 +98,7 @@ class LinearModel(SeparableSum):
         self.dtype = self.rows.dtype
         self.loss = loss
         self.remembers = True
+        self.remote = self.rows.remote
         #: The number by which the kernels know the loss; None if they do not.
         self.loss_code = _CODES.get(type(loss))
         self.convex = loss.convex
@@ -110,24 +145,29 @@ class LinearModel(SeparableSum):
         point = self._at(x)
         if point.curves is None:
             point.curves = self.curves_at(point.z)
-        return point.curves  # type: ignore[no-any-return]
+        return point.curves
 
     def value(self, x: Array) -> float:
-        point = self._at(x)
-        return self.value_at(point.z) if point.curves is None else point.curves[0]
+        return self._value_at(self._at(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
-            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+            return self.rows.pull(x, self.pull(batch, len(batch)), batch)[1]
+        return self._gradient_at(self._at(x))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         point = self._at(x)
+        return self._value_at(point), self._gradient_at(point)
+
+    def _value_at(self, point: "_Point") -> float:
+        return self.value_at(point.z) if point.curves is None else float(point.curves[0])
+
+    def _gradient_at(self, point: "_Point") -> Array:
         if point.gradient is None:
             known = point.curves
             slopes = self.slopes_at(point.z) / self.n_terms if known is None else known[1]
             point.gradient = self.rows.combine(slopes)
-        return point.gradient.copy()
-
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.value(x), self.gradient(x)
+        return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         z = self._at(x).z if batch is None else self.rows.dot(x, batch)
@@ -138,6 +178,22 @@ class LinearModel(SeparableSum):
         if self._weights is not None:
             slopes = slopes * (self._weights if batch is None else self._weights[batch])
         return slopes
+
+    def pull(
+        self, batch: NDArray[np.integer[Any]], scale: int, minus: Any = None, shift: float = 0.0
+    ) -> TermPull:
+        """What `Rows.pull` makes of the terms of a batch, with `shift` added to predictions."""
+        weights = None if self._weights is None else self._weights[batch]
+        return TermPull(self.loss, self.y[batch], weights, scale, minus, shift)
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        slopes, change = self.rows.pull(x, self.pull(batch, self.n_terms, alpha), batch)
+        return slopes / self.n_terms, change
+
+    def status(self) -> str:
+        return self.rows.status()
 
     def seconds_at(self, z: NDArray[Any]) -> NDArray[Any]:
         """phi_i''(z_i) for all i."""
@@ -172,7 +228,7 @@ class LinearModel(SeparableSum):
             )
         from adafw.kernels.curves import sides
 
-        return sides(self.loss_code, z, b, self.y, self.term_weights)  # type: ignore[no-any-return]
+        return sides(self.loss_code, z, b, self.y, self.term_weights)
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,19 @@ from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
 
 Vector = NDArray[np.floating[Any]]
+
+
+class Pull(Protocol):
+    """How predictions of a batch become weights of its rows: plain data, so that it can travel."""
+
+    def slopes(self, z: Vector) -> Vector:
+        """phi_i'(z_i) for the batch."""
+
+    def weights(self, slopes: Vector) -> Vector:
+        """What the rows are combined with."""
+
+    def part(self, which: NDArray[np.integer[Any]]) -> "Pull":
+        """The same for some of the batch, by their positions in it."""
 
 
 class Rows(ABC):
@@ -29,6 +42,8 @@ class Rows(ABC):
     by_coordinates: bool = False
     #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
     streamed: bool = False
+    #: Whether they are on other machines: a product is then a round trip, and may fail.
+    remote: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
@@ -37,6 +52,15 @@ class Rows(ABC):
     @abstractmethod
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         """sum of weights_i a_i over the batch; None means all rows."""
+
+    def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """(slopes at <a_i, x>, sum of their weights times a_i) of a batch, in one round trip."""
+        slopes = how.slopes(self.dot(x, batch))
+        return slopes, self.combine(how.weights(slopes), batch)
+
+    def status(self) -> str:
+        """What a live line should say of them; nothing where they are here."""
+        return ""
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """(A^T W A d, A d): a product with a Hessian, in one pass over the rows where that pays."""

@@ -14,9 +14,10 @@ Vector = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
 #: Columns up to which a Gram matrix always pays, and above which it never does.
-_FEW, _MANY, _MANY_DENSE = 64, 2500, 1500
-#: Its multiplications for each stored entry up to which it pays, in between: measured.
-_WORTH = 60
+_FEW, _MANY, _MANY_DENSE = 64, 3000, 1500
+#: Products with the part up to whose cost a Gram matrix and its factors pay, in between: about
+#: what conjugate gradients need in their place.
+_WORTH = 200
 #: Entries of a dense matrix scaled at a time, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
@@ -39,6 +40,10 @@ class WorkingRows(ABC):
     @abstractmethod
     def combine(self, p: Vector) -> Vector:
         """A_S^T p."""
+
+    @abstractmethod
+    def squares(self, p: Vector) -> Vector:
+        """sum_i p_i a_ij^2 for each column j."""
 
     @abstractmethod
     def product(self, bends: Vector, d: Vector) -> Vector:
@@ -68,17 +73,21 @@ def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32],
 class SparseWorking(WorkingRows):
     """Of a CSR matrix, from one pass over its columns' numbers (kernels/working_set.py).
 
-    Columns that `last` holds, too, are copied from there.
+    `lengths` are the numbers of entries of all columns. Columns that `last` holds, too, are copied
+    from there.
     """
 
+    #: The entries, row by row.
+    part: Part
+
     def __init__(
-        self, arrays: tuple[Any, Any, Any], n: int, chosen: Columns,
+        self, arrays: tuple[Any, Any, Any], lengths: NDArray[np.int64], chosen: Columns,
         last: "SparseWorking | None" = None,
     ) -> None:  # fmt: skip
         from adafw.kernels import working_set
 
         self.kernels, self.chosen = working_set, chosen
-        _, columns, starts = arrays
+        starts, n = arrays[2], lengths.size
         self.size = starts.size - 1
         new, kept = np.empty(0, np.uint32), 0
         old = Part(np.empty(0), np.empty(0, np.uint32), np.zeros(starts.size, np.uint64))
@@ -87,15 +96,18 @@ class SparseWorking(WorkingRows):
         fresh, position = np.zeros(n, np.uint8), np.empty(n, np.uint32)
         fresh[chosen[kept:]] = 1
         position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
-        longest = int(np.diff(starts.view(np.int64)).max(initial=0))
-        self.part = _extended(
-            arrays, old, Change(new, fresh, position, np.empty(longest + 1, np.uint64)),
-            old.values.size + max(1 << 16, columns.size // 8) + longest,
-        )  # fmt: skip
+        found = np.empty(int(np.diff(starts.view(np.int64)).max(initial=0)) + 1, np.uint64)
+        # One more: an entry is written before it is known to stay.
+        room = old.values.size + int(lengths[chosen[kept:]].sum()) + 1
+        part = Part(np.empty(room), np.empty(room, np.uint32), np.empty(starts.size, np.uint64))
+        working_set.extend(arrays, old, Change(new, fresh, position, found), part)
+        count = int(part.starts[-1])
+        self.part = Part(part.values[:count], part.positions[:count], part.starts)
         each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
         self.gram_work = float(each @ each) / max(1.0, 2.0 * self.part.values.size)
-        few = chosen.size <= _FEW
-        self.gram_pays = few or (chosen.size <= _MANY and self.gram_work <= _WORTH)
+        # In products with the part: its multiplications miss the cache, and Cholesky's are fast.
+        cost = 1.5 * self.gram_work + 0.01 * chosen.size**3 / max(1, count)
+        self.gram_pays = chosen.size <= _FEW or (chosen.size <= _MANY and cost <= _WORTH)
 
     def dot(self, w: Vector) -> Vector:
         out = np.empty(self.size)
@@ -107,6 +119,11 @@ class SparseWorking(WorkingRows):
         self.kernels.combine(self.part, p, out)
         return out
 
+    def squares(self, p: Vector) -> Vector:
+        out = np.empty(self.chosen.size)
+        self.kernels.squares(self.part, p, out)
+        return out
+
     def product(self, bends: Vector, d: Vector) -> Vector:
         out = np.empty(self.chosen.size)
         self.kernels.product(self.part, bends, d, out)
@@ -114,23 +131,6 @@ class SparseWorking(WorkingRows):
 
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         self.kernels.add_gram(self.part, weights, first, gram)
-
-
-def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change, room: int) -> Part:
-    """The part after the change, in as little room as it needs, doubled where it must be."""
-    from adafw.kernels.working_set import extend
-
-    m = arrays[2].size - 1
-    part = Part(np.empty(room), np.empty(room, np.uint32), np.empty(m + 1, np.uint64))
-    row, count = extend(arrays, old, change, part, 0, 0)
-    while row < m:
-        more = np.empty(part.values.size), np.empty(part.values.size, np.uint32)
-        part = Part(
-            np.concatenate([part.values, more[0]]), np.concatenate([part.positions, more[1]]),
-            part.starts,
-        )  # fmt: skip
-        row, count = extend(arrays, old, change, part, row, count)
-    return Part(part.values[:count], part.positions[:count], part.starts)
 
 
 class DenseWorking(WorkingRows):
@@ -147,6 +147,9 @@ class DenseWorking(WorkingRows):
 
     def combine(self, p: Vector) -> Vector:
         return p @ self.array
+
+    def squares(self, p: Vector) -> Vector:
+        return np.einsum("i,ij,ij->j", p, self.array, self.array)
 
     def product(self, bends: Vector, d: Vector) -> Vector:
         return (bends * (self.array @ d)) @ self.array
@@ -213,6 +216,12 @@ class PiecedWorking(WorkingRows):
     def combine(self, p: Vector) -> Vector:
         def add(part: slice, rows: WorkingRows, total: Vector) -> None:
             total += rows.combine(p[part])
+
+        return self._sum(add, (self.chosen.size,))
+
+    def squares(self, p: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.squares(p[part])
 
         return self._sum(add, (self.chosen.size,))
 

@@ -10,6 +10,7 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
     CALM,
@@ -18,13 +19,14 @@ from adafw.steps.corrective.newton import (
     Effort,
     Gram,
     Weights,
+    compile_rest,
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
 
-#: Atoms up to which the Hessian may be a matrix.
-MOST_ATOMS = 1500
+#: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
+MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, and how many times those that are there at most.
 FIRST, GROWTH = 32, 1.0
 #: Atoms from which on four times as many join.
@@ -46,7 +48,7 @@ class _Shape:
     open: bool
 
 
-class AtomCorrector:
+class AtomCorrector(Corrector):
     """min f over the hull of radius * (+- e_j) for j in a working set, which grows.
 
     The atoms that the gradient names are those with the steepest slopes: the linear minimiser is
@@ -103,7 +105,8 @@ class AtomCorrector:
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
-        if chosen.size <= MOST_ATOMS:
+        calm = bool(state.get("calm")) and fresh.size <= CALM_SHARE * support.size
+        if chosen.size <= (MOST_ATOMS if calm else MANY):
             working = point.model.working(chosen)
             if working.gram_pays:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
@@ -112,9 +115,8 @@ class AtomCorrector:
                 gram = Gram(working, x.size, state)
                 newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size))
                 w = _inside(atoms.signs * atoms.u, shape)
-                note.update(gram.save())
+                note.update(gram.save(), calm=1)
                 return _placed(f, x, chosen, w, working.dot(w), note)
-        calm = bool(state.get("calm")) and fresh.size <= CALM_SHARE * support.size
         slopes = g[chosen]
         if not shape.open:
             # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
@@ -135,6 +137,32 @@ class AtomCorrector:
         w = _inside(w, shape)
         note.update(bound=int(bound), calm=int(calm))
         return _placed(f, x, chosen, w, product(at, w), note)
+
+    def active_set(
+        self, constraint: Any, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Vertices with the weights |x_j| / radius.
+
+        What is missing to the sum 1 is the weight of the origin: a vertex of the unit simplex, half
+        +radius e_j and half -radius e_j in the l1 ball.
+        """
+        from scipy.sparse import csr_array
+
+        shape = _shape(constraint)
+        assert shape is not None
+        columns = np.flatnonzero(x)
+        weights = np.abs(x[columns]).astype(np.float64) / shape.radius
+        values = np.sign(x[columns]) * shape.radius
+        rest = 1.0 - float(weights.sum())
+        if rest > 1e-15 and shape.open:
+            j = int(np.argmin(np.abs(x)))  # not used, if there is one
+            ends = [shape.radius, -shape.radius] if shape.signed else [0.0]
+            columns = np.append(columns, [j] * len(ends))
+            values = np.append(values, ends)
+            weights = np.append(weights, [rest / len(ends)] * len(ends))
+        starts = np.arange(columns.size + 1)
+        atoms = csr_array((values, columns, starts), shape=(columns.size, x.size))
+        return weights / weights.sum(), atoms
 
 
 def _shape(constraint: Constraint) -> _Shape | None:
@@ -232,8 +260,15 @@ def _compile(model: LinearModel, rows: Any) -> None:
     point, g = Point(small, x), small.gradient(x).astype(np.float64)
     working = small.working(chosen[:2])
     gram = Gram(working, n, {})
-    newton_steps(point, gram, Weights(np.ones(2), x[chosen[:2]], 1.0, True), 1.0, GROWING)
-    Gram(small.working(chosen), n, gram.save())
+    newton_steps(
+        point,
+        gram,
+        Weights(np.ones(working.chosen.size), x[working.chosen], 1.0, True),
+        1.0,
+        GROWING,
+    )
+    gram = Gram(small.working(chosen), n, gram.save())
+    compile_rest(gram, Point(small, x))
     for bound in (False, True):
         start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
         at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)

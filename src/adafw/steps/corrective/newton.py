@@ -58,6 +58,7 @@ class Gram:
         self.bends: Vector | None = None
         self._mirrored, self._factor = False, cast(Any, None)
         self._face: Any = None
+        self.diagonal = np.zeros(0)
         if not _fits(state, working.size):
             return
         new, kept = moved(state["chosen"], working.chosen, n)
@@ -67,10 +68,20 @@ class Gram:
         self.bends = state["bends"].copy()
         working.add_gram(self.bends, self.matrix, kept)
 
-    def follow(self, bends: Vector, stale_from: float) -> None:
-        """Brings it to these bends, but for rows that moved by less than this share."""
+    def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
+        """Brings it to these bends, but for rows that moved by less than this share.
+
+        If `sampled`, a part of the rows stands for all, where the matrix is dear otherwise; only
+        its diagonal is that of all rows.
+        """
         from adafw.kernels.working_set import mirror, take_stale
 
+        self.diagonal = np.zeros(0)
+        if sampled and (every := self._every()) > 1:
+            self.diagonal = self.working.squares(bends)
+            # The same rows at each step, so that what is known of them can be kept.
+            chosen = np.random.default_rng(0).random(bends.size) < 1 / every
+            bends = np.where(chosen, bends * (bends.size / max(1, chosen.sum())), 0.0)
         if self.bends is None:
             self.bends = bends.copy()
             self.working.add_gram(bends, self.matrix)
@@ -83,6 +94,11 @@ class Gram:
         mirror(self.matrix)
         self._mirrored, self._factor = True, None
 
+    def _every(self) -> int:
+        """One row in so many is enough: a power of two, so that samples lie in one another."""
+        rows = self.working.size / (SAMPLED * max(1, self.working.chosen.size))
+        return 1 << int(np.log2(max(1.0, min(self.working.gram_work / CHEAP, rows))))
+
     def model(self, signs: Vector, free: bool) -> AtomModel:
         """The model's Hessian in the weights; an intercept is taken out if it is `free`."""
         from adafw.kernels.working_set import diagonal_of
@@ -92,7 +108,7 @@ class Gram:
         if free:
             mixed, total = self.working.combine(self.bends), float(self.bends.sum())
         diagonal = np.empty(signs.size)
-        diagonal_of(self.matrix, mixed, total, diagonal)
+        diagonal_of(self.matrix, self.diagonal, mixed, total, diagonal)
         return AtomModel(self.matrix, diagonal, signs, mixed, total)
 
     def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
@@ -103,10 +119,11 @@ class Gram:
 
         key = (face, model.signs[face], model.mixed[face])
         if self._factor is None or not all(map(np.array_equal, key, self._face)):
-            matrix = np.zeros((face.size, face.size), order="F")
+            matrix = np.zeros((face.size, face.size))
             face_matrix(model, face, matrix)
             try:
-                self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
+                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 return None
             self._face = key
@@ -135,6 +152,8 @@ class Effort:
 GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-5, 3e-2)
 #: Products up to whose cost a Gram matrix is cheap.
 CHEAP = 5.0
+#: Rows for each atom that a sampled matrix has at least.
+SAMPLED = 20
 #: Steps that leave more than this share of the gap have a model that is too old.
 SLOW = 0.3
 
@@ -151,7 +170,7 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
     stale = STALE if gram.working.gram_work > CHEAP else STALE_EXACT
     for step in range(effort.steps):
         bends = point.bends if raised is None else np.maximum(raised, point.bends)
-        gram.follow(bends, stale)
+        gram.follow(bends, stale, effort is GROWING)
         model = gram.model(at.signs, point.free)
         slopes = gram.working.combine(point.slopes)
         if model.total > 0:
@@ -160,9 +179,8 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
         now = at.gap(slopes)
         if (step and now <= effort.enough * gap) or now <= at.noise(slopes):
             return
-        if now > SLOW * before and stale == STALE:
-            stale = STALE_EXACT
-            gram.follow(bends, stale)
+        if now > SLOW * before and effort is not GROWING:
+            stale = STALE_EXACT  # from the next step on
         before = now
         reached = slopes.copy()
         u, slack = minimise(gram, model, reached, at, max(effort.accuracy * now, at.noise(slopes)))
@@ -241,3 +259,13 @@ def _on_face(
         if t == 1.0:
             return slack
     return slack
+
+
+def compile_rest(gram: Gram, point: Point) -> None:
+    """What Newton steps on a few rows may not have met: factors, and a sample of the rows."""
+    size = gram.working.chosen.size
+    gram.follow(point.bends, STALE)
+    gram.working.squares(point.bends)
+    u = np.full(size, 1.0 / size)
+    model = gram.model(np.ones(size), True)
+    _on_face(gram, model, gram.working.combine(point.slopes), u, 0.0, False)
