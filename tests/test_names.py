@@ -14,7 +14,7 @@ from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
 #: Packages whose names are imported when first asked for.
 LAZY = {"constraints", "gradients", "metrics", "objectives", "steps"}
 #: Sets that plain parameters cannot describe.
-WITHOUT_NAME = {"Constraint", "Product", "UserSet"}
+WITHOUT_NAME = {"Columns", "Constraint", "Product", "UserSet"}
 #: Sets for the layers of networks, which `adafw.torch` names by its recipes.
 WITHOUT_NAME |= {"ColumnBall", "RMSBall", "RowBall"}
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Birkhoff,
         Box,
         ColumnBall,
+        Columns,
         Constraint,
         GroupBall,
         Hull,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
         L2Ball,
         LInfBall,
         LpBall,
+        Monotone,
+        Nonnegative,
         NuclearBall,
         Polytope,
         Product,
@@ -62,7 +65,7 @@ if TYPE_CHECKING:
         UnitSimplex,
         UserSet,
     )
-    from adafw.objectives import Counted, LinearModel, MatrixCompletion, UserSum
+    from adafw.objectives import Counted, LinearModel, MatrixCompletion, MatrixModel, UserSum
     from adafw.random import Blocks
     from adafw.recorder import Record, Trace, every
     from adafw.result import Result
@@ -131,6 +134,7 @@ __all__ = [
     "BoostFW",
     "Box",
     "ColumnBall",
+    "Columns",
     "Constraint",
     "Corrective",
     "Counted",
@@ -144,6 +148,9 @@ __all__ = [
     "LpBall",
     "LuFreundFW",
     "MatrixCompletion",
+    "MatrixModel",
+    "Monotone",
+    "Nonnegative",
     "NuclearBall",
     "Polytope",
     "Product",

@@ -172,13 +172,18 @@ def fit_file(settings: Settings, files: Files) -> Done:
 def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     deadline = Deadline(settings.max_seconds)
     # Names that have no meaning are refused before the file is read.
-    settings.plan(decide_task(np.empty(0), files.task, settings.loss))
+    settings.check(decide_task(np.empty(0), files.task, settings.loss))
     if files.choose or files.radius_path is not None:
         check_sized(settings.constraint)
     table, y = files.read(client)
     task = decide_task(y, files.task, settings.loss)
     classify = task == "classification"
-    targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
+    if classify:
+        targets = Targets.of_classes(y, joint=settings.joint)
+    else:
+        targets = Targets.of_numbers(y, files.dtype)
+    n = int(table.X.shape[1])
+    targets.plan(settings, n)
     weights = targets.weights(settings.class_weight, None, files.dtype)
     design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
     if design.rows.streamed and files.choose:
@@ -187,8 +192,9 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
             "choose the radius on a part of the rows, or with --test."
         )
     data = _data(design, y)
-    search, plan = _choose(Problem(table.X, y, weights, settings, task, targets.classes), files,
-                           deadline)  # fmt: skip
+    problem = Problem(table.X, y, weights, settings, task, targets.classes)
+    search, settings = _choose(problem, files, deadline)
+    plan = targets.plan(settings, n)
     checkpoint = Checkpoint(
         files.checkpoint, {"data": data, **plan.identity()}, files.checkpoint_every
     )
@@ -219,8 +225,8 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     return Done(model, fitted, test)
 
 
-def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Plan]:
-    """What --radius cv and --radius-path ask for, and the plan with the radius chosen."""
+def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Settings]:
+    """What --radius cv and --radius-path ask for, and settings with the radius chosen."""
     search, settings = None, problem.settings
     if files.choose:
         # A part of the time is kept for the fit itself.
@@ -230,7 +236,7 @@ def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search 
     if files.radius_path is not None:
         part = Deadline(None if settings.max_seconds is None else 0.5 * deadline.left)
         write_path(files.radius_path, problem, search, part)
-    return search, settings.plan(problem.task)
+    return search, settings
 
 
 def default_output(data: str) -> Path:
@@ -252,11 +258,13 @@ def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
 def _model(
     fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: dict[str, Plain]
 ) -> LinearModelFile:
-    loss = next(e.name for e in LOSSES if e.make is type(plan.loss))
+    joint = targets.outputs > 0
+    loss = "logistic" if joint else next(e.name for e in LOSSES if e.make is type(plan.loss))
     header = {
         "adafw": __version__,
         "settings": {
             **plan.settings.plain(), "loss": loss, "task": targets.task, "dtype": files.dtype,
+            "multi_class": "multinomial" if joint else "ovr",
         },
         "certificate": [_certificate(fit) for fit in fitted.fits],
         "data": {"file": Path(files.name).name, **data},
@@ -295,6 +303,7 @@ def describe_model(model: LinearModelFile, path: str) -> str:
     if model.classes is not None:
         lines.append(f"  classes      {', '.join(label_of(c) for c in model.classes[:10])}"
                      + (", ..." if len(model.classes) > 10 else ""))  # fmt: skip
+    size_of_fit = model.coef.size // len(model.header["certificate"])
     for k, c in enumerate(model.header["certificate"]):
         several = len(model.header["certificate"]) > 1
         which = (
@@ -303,7 +312,7 @@ def describe_model(model: LinearModelFile, path: str) -> str:
         lines.append(
             f"  {which}{c['status']}, objective {_number(c['value'], 8)}, gap {_number(c['gap'])} "
             f"({c['algorithm']}, {c['iterations']} iterations, {c['nonzeros']} of "
-            f"{model.n_features} coefficients, {_number(c['seconds'])} s)"
+            f"{size_of_fit} coefficients, {_number(c['seconds'])} s)"
         )
     return "\n".join(lines)
 

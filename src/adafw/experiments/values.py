@@ -41,6 +41,8 @@ def build(key: str, value: Any) -> Any:
     """
     if (key, value) == ("learning_rate", SEARCHED):
         return 1.0
+    if (key, value) == ("learning_rate", "auto"):  # `minimize` moves it while it runs
+        return value
     if key not in (*REGISTRIES, *_PLACES) or not isinstance(value, str | dict):
         return value
     if isinstance(value, str) and value.startswith("10^"):

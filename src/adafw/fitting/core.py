@@ -66,12 +66,14 @@ def fit_targets(
 ) -> Fitted:
     """Fits a linear model to every target, `n_jobs` at a time; the results do not depend on it.
 
+    Targets that are fitted jointly are one fit.
+
     After Ctrl-C or the deadline, fits that run end where they are, and the rest stay at their start
     point, with the status "not started".
 
     Parameters
     ----------
-    starts : coefficients to start from, one entry a target.
+    starts : coefficients to start from, one entry a fit, as of `Targets.points`.
     deadline : None gives `max_seconds` from now on.
     checkpoint : what is finished in it is taken over, the others go on from it.
     watch : called at every record with the number of the target.
@@ -86,12 +88,12 @@ def fit_targets(
         watch,
     )
     fits = tuple(crew.run(plan.settings.jobs))
-    predictor = LinearPredictor(
-        np.array([fit.coef for fit in fits]),
-        np.array([fit.intercept for fit in fits]),
-        targets.classes,
-        plan.loss,
-    )
+    if targets.outputs:
+        coef, intercept = np.ascontiguousarray(fits[0].coef.T), np.asarray(fits[0].intercept)
+    else:
+        coef = np.array([fit.coef for fit in fits])
+        intercept = np.array([fit.intercept for fit in fits])
+    predictor = LinearPredictor(coef, intercept, targets.classes, plan.loss)
     return Fitted(fits, predictor, notices(fits, plan))
 
 

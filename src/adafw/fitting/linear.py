@@ -29,6 +29,8 @@ from adafw.typing import Array
 class Fit:
     """Coefficients, intercept, and what is certified about them.
 
+    Of a model fitted jointly, `coef` has one column, `intercept` one entry a class or target.
+
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
     `lower_bound`. `gap` is the exact Frank-Wolfe gap, or where that is smaller the value less what
     the loss is never below. Where the gap stays above the tolerance, or float32 coefficients are
@@ -38,7 +40,7 @@ class Fit:
     """
 
     coef: NDArray[Any]
-    intercept: float
+    intercept: Any
     value: float
     gap: float
     lower_bound: float
@@ -65,7 +67,7 @@ class Resume:
 
     state: State
     learning_rate: float
-    batch_intercept: float
+    batch_intercept: Any
 
 
 #: Called at every record with what would resume there; returning True stops.
@@ -86,7 +88,7 @@ def fit_linear(
 
     Parameters
     ----------
-    y : targets as the loss takes them (labels -1 and +1).
+    y : targets as the loss takes them (labels -1 and +1; class numbers for `Softmax`).
     start : coefficients to start from; projected onto the set, or ignored if outside a set that
         cannot project.
     resume : where an earlier run of the same problem was; epochs count from its beginning.

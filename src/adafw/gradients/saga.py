@@ -45,3 +45,7 @@ class SAGA(GradientEstimator):
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
+
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        found: Array = state["gradient"]
+        return found

@@ -6,6 +6,7 @@ from adafw.objectives.intercept import WithIntercept
 from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
 from adafw.objectives.matrix_completion import MatrixCompletion
+from adafw.objectives.matrix_model import MatrixModel
 from adafw.objectives.quadratic import Quadratic
 from adafw.objectives.user_sum import UserSum
 
@@ -15,6 +16,7 @@ __all__ = [
     "Line",
     "LinearModel",
     "MatrixCompletion",
+    "MatrixModel",
     "Quadratic",
     "SeparableSum",
     "UserSum",

@@ -40,10 +40,10 @@ class Rows(ABC):
     dtype: np.dtype[Any]
     #: Whether `working` and `column_arrays` are known.
     by_coordinates: bool = False
-    #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
-    streamed: bool = False
     #: Whether they are on other machines: a product is then a round trip, and may fail.
     remote: bool = False
+    #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
+    streamed: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
@@ -73,6 +73,17 @@ class Rows(ABC):
         Rows that gain by it keep a copy of A, column by column, from the first call on.
         """
         return self.combine(p)
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        """a_i X for i in the batch, X of one row a column of A: one row a sample."""
+        return np.column_stack([self.dot(column, batch) for column in x.T])
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        """sum of a_i^T weights_i over the batch: one row a column of A.
+
+        Rows that gain by it keep a copy of A, column by column, from the first call for all on.
+        """
+        return np.column_stack([self.combine(column, batch) for column in weights.T])
 
     @property
     @abstractmethod

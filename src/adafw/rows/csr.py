@@ -120,6 +120,28 @@ class CSRRows(Rows):
         # One pass jumps about in p, the other in the sum: the shorter one stays in the cache.
         return self.by_columns.dot(p) if self.shape[0] <= self.shape[1] else self.combine(p)
 
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        from adafw.kernels import threads, wide
+
+        rows_of, x = as_batch(batch, self.shape[0]), read_only(np.ascontiguousarray(x))
+        count = self.shape[0] if batch is None else rows_of.size
+        out = np.empty((count, x.shape[1]), np.result_type(self.dtype, x.dtype))
+        few = batch is not None or self.matrix.nnz * x.shape[1] < _LARGE
+        ranges = threads.bounds(count, 1 if few else threads.cores())
+        threads.share(lambda k: wide.dot(self.arrays, rows_of, *ranges[k], x, out), len(ranges))
+        return out
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        if batch is None:
+            return self.by_columns.dot_matrix(weights)
+        from adafw.kernels import wide
+
+        weights = read_only(np.ascontiguousarray(weights))
+        dtype = np.result_type(self.dtype, weights.dtype)
+        out = np.zeros((self.shape[1], weights.shape[1]), dtype)
+        wide.combine(self.arrays, as_batch(batch, self.shape[0]), weights, out)
+        return out
+
     @property
     def stored(self) -> int:
         return int(self.matrix.nnz)

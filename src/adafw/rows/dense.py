@@ -70,6 +70,18 @@ class DenseRows(Rows):
         """counts_j += entries of column j."""
         counts += self.shape[0]
 
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        array = self.array if batch is None else self.array[batch]
+        return np.concatenate([part @ x for part in self._parts(array, x)])
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        array = self.array if batch is None else self.array[batch]
+        total, done = np.zeros((self.shape[1], weights.shape[1]), weights.dtype), 0
+        for part in self._parts(array, weights):
+            total += part.T @ weights[done : done + len(part)]
+            done += len(part)
+        return total
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """Piece by piece: a piece is read from memory once, and is in cache for its transpose."""
         move = np.empty(self.shape[0], np.result_type(self.dtype, d.dtype))

@@ -88,7 +88,7 @@ class RadiusSearch(FrankWolfeBase):
     def _view(self, problem: Problem) -> Any:
         """A plain model that a scorer can ask."""
         view = self._plain(loss=self.loss)
-        view.loss_ = problem.settings.plan(problem.task).loss
+        view.loss_ = problem.part()[1].plan(problem.settings, problem.X.shape[1]).loss
         view.n_features_in_ = problem.X.shape[1]
         view.coef_ = view.intercept_ = np.zeros(1)
         if problem.classes is not None:
@@ -144,6 +144,7 @@ class FrankWolfeClassifierCV(RadiusSearch, LinearClassifier):
         learning_rate: Any = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        multi_class: str = "auto",
         tol: float = 1e-4,
         max_epochs: float = 1000,
         max_seconds: float | None = None,

@@ -14,6 +14,7 @@ from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.groups import GroupCorrector
 from adafw.steps.corrective.hull import HullCorrector
+from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.typing import Array
@@ -26,6 +27,7 @@ CORRECTORS: tuple[Corrector, ...] = (
     L2Corrector(),
     GroupCorrector(),
     NuclearCorrector(),
+    JointCorrector(),
 )
 
 
@@ -73,7 +75,7 @@ class CorrectiveStep(Step):
         self, constraint: Constraint, x: Array, state: dict[str, Any]
     ) -> tuple[NDArray[Any], Any] | None:
         for corrector in CORRECTORS:
-            if isinstance(constraint.bare, corrector.sets):
+            if x.ndim == 1 and isinstance(constraint.bare, corrector.sets):
                 return corrector.active_set(constraint.bare, x, state)
         return None
 
@@ -85,6 +87,11 @@ class CorrectiveStep(Step):
 def corrects_on(constraint: Constraint) -> bool:
     """Whether a CorrectiveStep knows the set, for linear models whose rows it can restrict."""
     return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
+
+
+def corrects_jointly(constraint: Constraint) -> bool:
+    """The same for a `MatrixModel`."""
+    return type(constraint.bare) in JointCorrector.sets
 
 
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
