@@ -118,7 +118,7 @@ def write_parts(folder, copies):
 
 @pytest.mark.slow
 def test_a_fit_under_a_real_limit_ends_in_time(tmp_path, group):
-    size = write_parts(tmp_path / "parts", 13)
+    size = write_parts(tmp_path / "parts", 14)
     assert size >= 3 * CAP
     free = run(tmp_path / "parts")
     if group.folder is None:
