@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adafw import solver
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.gradients.base import GradientEstimator, draw
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum

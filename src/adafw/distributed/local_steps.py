@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adafw import checks
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.distributed.model import DistributedLinearModel

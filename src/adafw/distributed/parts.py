@@ -173,6 +173,10 @@ def _working_combine(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (part.working(common["chosen"]).combine(own["p"]),), None
 
 
+def _working_squares(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (part.working(common["chosen"]).squares(own["p"]),), None
+
+
 def _working_product(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (part.working(common["chosen"]).product(own["p"], common["w"]),), None
 
@@ -219,8 +223,8 @@ OPERATIONS: dict[str, Operation] = {
     "dot": _dot, "combine": _combine, "pull": _pull, "curve": _curve, "risk": _risk,
     "gram": _gram, "moments": _moments, "norms": _norms, "take": _take, "columns": _columns,
     "working_dot": _working_dot, "working_combine": _working_combine,
-    "working_product": _working_product, "working_gram": _working_gram, "mark": _mark,
-    "local": _local,
+    "working_squares": _working_squares, "working_product": _working_product,
+    "working_gram": _working_gram, "mark": _mark, "local": _local,
 }  # fmt: skip
 
 

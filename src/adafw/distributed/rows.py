@@ -301,6 +301,9 @@ class DistributedWorking(WorkingRows):
     def combine(self, p: Vector) -> NDArray[np.float64]:
         return np.asarray(self.rows._summed(self._ask("working_combine", p=p)), np.float64)
 
+    def squares(self, p: Vector) -> NDArray[np.float64]:
+        return np.asarray(self.rows._summed(self._ask("working_squares", p=p)), np.float64)
+
     def product(self, bends: Vector, d: Vector) -> NDArray[np.float64]:
         return np.asarray(self.rows._summed(self._ask("working_product", p=bends, w=d)), np.float64)
 
