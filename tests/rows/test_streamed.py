@@ -120,6 +120,7 @@ def test_a_state_goes_on_where_the_data_have_moved_to_a_disk(tmp_path):
 
 def test_steps_on_many_atoms_run_on_picked_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(atoms, "MOST_ATOMS", 1)
+    monkeypatch.setattr(atoms, "MANY", 1)
     f, g = pair(tmp_path)
     found = [
         adafw.minimize(model, adafw.L1Ball(50.0), adafw.Corrective(), gap_tolerance=1e-6)
