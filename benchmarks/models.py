@@ -4,7 +4,7 @@
 
 multinomial: 16 000 x 60 000 generated text, 20 classes, l1 ball, to a certified relative gap of
 1e-3, against scikit-learn's saga at the penalty whose solution has that radius; saga's epochs are
-doubled until its objective is as near the minimum as ours, and only the last fit is counted.
+doubled until its objective is within 1e-3 of what ours proves; only the last fit is counted.
 path: 50 radii x 5 folds on RCV1-v2 against LogisticRegressionCV(liblinear) at 50 values of C.
 completion: 943 x 1682 generated ratings (low rank, offsets, noise, rounded to 1 .. 5), RMSE on a
 fifth held out, against alternating least squares tuned on a validation part, at equal time.
@@ -82,7 +82,8 @@ def multinomial(radius=5000.0, tol=1e-3, most=320):
 
     mine = penalised(model.coef_, model.intercept_)
     least = mine - model.gap_  # no coefficients have a lower sum, whatever their norm
-    found, epochs = [], 10
+    print(f"ours: {ours:.3g} s, relative gap {model.gap_ / model.value_:.2e}", flush=True)
+    found, epochs = [], 5
     while epochs <= most:
         saga = LogisticRegression(l1_ratio=1, C=1 / (len(y) * price), solver="saga",
                                   max_iter=epochs, tol=1e-12)  # fmt: skip
@@ -92,14 +93,13 @@ def multinomial(radius=5000.0, tol=1e-3, most=320):
         theirs = penalised(saga.coef_, saga.intercept_)
         found.append({"epochs": epochs, "seconds": seconds, "above": (theirs - least) / mine})
         print(found[-1], flush=True)
-        if theirs <= mine:
+        if found[-1]["above"] <= tol:
             break
         epochs *= 2
     return {
         "shape": A.shape, "radius": radius, "seconds": ours, "iterations": model.n_iter_,
         "relative_gap": model.gap_ / model.value_, "nonzeros": int((model.coef_ != 0).sum()),
         "accuracy": model.score(A, y), "above": (mine - least) / mine, "saga": found,
-        "saga_reached_it": theirs <= mine,
     }  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def path(radii=50, folds=5):
     return {
         "data": name, "seconds": ours, "radius": model.radius_, "liblinear_seconds": seconds,
         "score": float(model.scores_.mean(axis=1).max()), "largest_gap": float(model.gaps_.max()),
-        "liblinear_score": float(np.mean(list(theirs.scores_.values())[0], axis=0).max()),
+        "liblinear_score": float(np.mean(next(iter(theirs.scores_.values())), axis=0).max()),
     }  # fmt: skip
 
 
