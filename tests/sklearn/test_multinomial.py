@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import log_softmax, softmax
-from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -15,6 +14,7 @@ from adafw.sklearn import (
     FrankWolfeRegressor,
     FrankWolfeRegressorCV,
 )
+from sklearn import datasets
 
 RADII = {"l1": 3.0, "group": 2.0, "nuclear": 2.0, "linf": 0.2, "l2": 1.0, "simplex": 0.7}
 
@@ -147,8 +147,8 @@ def test_several_targets(kind, r):
     X = StandardScaler().fit_transform(X)
     Y = np.column_stack([Y, Y[:, 0] - Y[:, 1]])
     model = FrankWolfeRegressor(constraint=kind, radius=r / 10).fit(X, Y)
-    assert (model.coef_.shape, model.intercept_.shape, model.predict(X).shape) == ((4, 3), (4,),
-                                                                                  (20, 4))  # fmt: skip
+    assert model.coef_.shape == (4, 3)
+    assert (model.intercept_.shape, model.predict(X).shape) == ((4,), (20, 4))
     rest = X @ model.coef_.T + model.intercept_ - Y
     assert np.isclose(model.value_, (rest**2).sum() / 20)
     g = X.T @ (2 * rest / 20)
@@ -189,5 +189,5 @@ def test_what_is_refused():
         FrankWolfeClassifier(constraint="nuclear", constraint_params={"shape": (3, 3)}).fit(X, y)
     with pytest.raises(ValueError, match="every class must have a sample of positive weight"):
         FrankWolfeClassifier().fit(X, y, sample_weight=(y != 1).astype(float))
-    with pytest.raises(TypeError, match="loss must be one of adafw.losses"):
+    with pytest.raises(TypeError, match=r"loss must be one of adafw\.losses"):
         adafw.LinearModel(X, y, adafw.losses.Softmax())
