@@ -12,7 +12,7 @@ import click
 
 from adafw.fitting.settings import Settings
 
-FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
+FORMATS = ("libsvm", "csv", "parquet", "npy", "npz", "parts")
 Command = Callable[..., Any]
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adafw.algorithm import Algorithm
 from adafw.algorithms import CSFW as constant_batch
-from adafw.algorithms import FW, AdaCSFW, AdaGrad, AdaSVRF, Algorithm, Corrective
+from adafw.algorithms import FW, AdaCSFW, AdaGrad, AdaSVRF, Corrective
 from adafw.constraints import NuclearBall, SpectralBall
 from adafw.constraints.base import Constraint
 from adafw.fitting.design import Design
@@ -84,8 +85,10 @@ def automatic(design: Design, plan: Plan) -> Preset:
     they are known, else up to 5e7 stored entries.
 
     Else CSFW's estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW,
-    or plain CSFW where there is neither a projection nor a learning rate. Models fitted jointly,
-    which CSFW does not know, take exact gradients, or with a learning rate SVRF's.
+    or plain CSFW where there is neither a projection nor a learning rate. Data that exceed memory
+    follow the same rule: full passes are read in order at the disk's speed, and batches are then
+    blocks of neighbouring rows (docs/large_data.md). Models fitted jointly, which CSFW does not
+    know, take exact gradients, or with a learning rate SVRF's.
     """
     if isinstance(plan.loss, JointLoss):
         return _automatic_joint(design, plan)

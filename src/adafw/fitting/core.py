@@ -16,6 +16,7 @@ from adafw.fitting.notices import Notice, notices
 from adafw.fitting.predictor import LinearPredictor
 from adafw.fitting.settings import Plan
 from adafw.fitting.targets import Targets
+from adafw.objectives.base import Unavailable
 from adafw.recorder import Record
 from adafw.typing import Array
 
@@ -143,8 +144,10 @@ class _Crew:
                 resume=resume, watch=lambda r, now: self._watch(k, r, now),
                 seconds=0.0 if self.over.is_set() else self.deadline.left,
             )  # fmt: skip
-        except BaseException:
+        except BaseException as error:
             self.over.set()
+            if isinstance(error, Unavailable) and error.resume is not None:
+                self.checkpoint.keep(k, error.resume, always=True)
             raise
         if fit.status == "callback":  # `_watch` ended it
             fit = replace(fit, status="interrupted" if self.interrupted else "max_seconds")

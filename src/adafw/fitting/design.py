@@ -132,7 +132,7 @@ class Design:
 
 def _check_size(largest: float, what: str) -> None:
     """Refuses numbers whose squares overflow."""
-    if largest > LARGEST:
+    if not largest <= LARGEST:  # NaN is refused, too
         raise ValueError(
             f"{what} must be at most {LARGEST:g} in size, as their squares are needed, got "
             f"{largest:g}; change their unit."

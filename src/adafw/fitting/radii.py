@@ -39,10 +39,19 @@ class Problem:
     task: Task
     classes: NDArray[Any] | None = None
 
+    def check_foldable(self) -> None:
+        """Refuses rows that cannot be taken apart here."""
+        if getattr(self.X, "remote", False):
+            raise TypeError(
+                "X must be on this machine to be cut into folds, got rows on a cluster; give the "
+                "radius, or search it on a sample."
+            )
+
     def part(self, rows: NDArray[Any] | None = None) -> tuple[Design, Targets]:
         """Design and targets of some rows, or of all; a class that is missing is refused."""
         X, y, weights = self.X, self.y, self.weights
         if rows is not None:
+            self.check_foldable()
             X, y = X[rows], y[rows]
             weights = None if weights is None else weights[rows]
         if self.classes is None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from adafw import checks
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.describe import describe
 from adafw.fitting.matrix_sets import OF_MATRICES, as_set_of_matrices, set_of_matrices

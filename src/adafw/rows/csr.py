@@ -80,6 +80,19 @@ class CSRRows(Rows):
         )
         return np.asarray(sums.sum(axis=0))
 
+    def add_combined(self, weights: Vector, total: Vector) -> None:
+        """total += combine(weights), in one pass by one thread."""
+        from adafw.kernels import rows
+
+        weights = as_point(weights, self.shape[0], "weights")
+        rows.combine(self.arrays, as_batch(None, 0), 0, weights.size, weights, total)
+
+    def count_columns(self, counts: NDArray[np.int64]) -> None:
+        """counts_j += stored entries of column j."""
+        from adafw.kernels import columns
+
+        columns.count(self.arrays[1], counts)
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         from adafw.kernels import rows, threads
 
@@ -176,9 +189,19 @@ class CSRRows(Rows):
         """From the copy by columns: O(stored entries of these columns + m)."""
         return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """One pass over the stored entries."""
-        return SparseWorking(self.arrays, self.shape[1], chosen)
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """One pass over the columns' numbers."""
+        before = last if isinstance(last, SparseWorking) else None
+        return SparseWorking(self.arrays, self._lengths, chosen, before)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """How many entries each column has."""
+        from adafw.kernels.working_set import count_columns
+
+        counts = np.zeros(self.shape[1], np.int64)
+        count_columns(self.arrays[1], counts)
+        return counts
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays
@@ -205,3 +228,20 @@ class CSRRows(Rows):
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} csr"
+
+
+def as_csr(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> Any:
+    """A CSR array over these canonical arrays; only indptr may be copied, to the ids' width.
+
+    They are put in place one by one: the constructor would read all ids, and may copy them.
+    """
+    from scipy import sparse
+
+    A = sparse.csr_array(shape, dtype=data.dtype)
+    if max(shape) > np.iinfo(np.int32).max:  # scipy takes such sizes in the ids' width, too
+        indices = indices.astype(np.int64, copy=False)
+    A.data, A.indices, A.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    A.has_canonical_format = True
+    return A

@@ -31,6 +31,7 @@ from adafw.fitting.radii import Problem
 from adafw.fitting.settings import help_of
 from adafw.losses import AnyLoss, Loss
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
+from adafw.sklearn import far
 from adafw.sklearn.stream import Stream
 
 #: Parameters that only estimators have.
@@ -86,6 +87,8 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         return Settings(**given, seed=seed)
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+        if far.is_dask(X):
+            return far.validated(self, X, y, numeric=checks.get("y_numeric", False), reset=reset)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
         return validate_data(self, X, y, reset=reset, **options)
 
@@ -98,7 +101,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         starts: list[Any] = [None] * len(targets)
         if previous is not None and np.atleast_2d(previous).shape == (targets.scores, n):
             starts = targets.points(np.atleast_2d(previous))
-        live = Live(plan.settings.tol, len(targets), self.verbose > 0)
+        live = Live(plan.settings.tol, len(targets), self.verbose > 0, design.rows.status)
         try:
             fitted = fit_targets(
                 design, targets, plan, starts=starts, deadline=deadline, watch=live
@@ -186,6 +189,8 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         """Checked features to predict from."""
+        if far.is_dask(X):
+            return far.Blocks(X, self.n_features_in_)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )

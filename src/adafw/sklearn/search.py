@@ -42,6 +42,7 @@ class RadiusSearch(FrankWolfeBase):
         radii = self._given_radii()
         part = Deadline(None if self.max_seconds is None else _SEARCH_SHARE * deadline.left)
         X, y = problem.X, problem.y
+        problem.check_foldable()
         folds = list(check_cv(self.cv, y, classifier=problem.classes is not None).split(X, y))
         scorer = check_scoring(self._view(problem), scoring=self.scoring)
         # A scorer of the user need not take weights; those of scikit-learn do.

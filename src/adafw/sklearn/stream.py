@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.algorithms import AdaGrad, AdaSFW, Algorithm
+from adafw.algorithm import Algorithm
+from adafw.algorithms import AdaGrad, AdaSFW
 from adafw.fitting import Design, Plan
 from adafw.fitting.choice import search
 from adafw.objectives import MatrixModel

@@ -14,6 +14,7 @@ from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.point import ARMIJO, largest_entries
 from adafw.typing import Array
@@ -33,7 +34,7 @@ SETTLED, CG_STEPS, CG_RESIDUAL, TURNED = 0.005, 50, 0.03, 0.01
 SHORT, MODELS = 0.1, 3
 
 
-class JointCorrector:
+class JointCorrector(Corrector):
     """L1Ball, for `MatrixModel`: min f over the hull of radius * (+- e_jc), (j, c) in a set.
 
     The steepest coefficients join; the Newton model, with the whole second derivative of the joint

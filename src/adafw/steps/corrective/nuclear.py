@@ -11,6 +11,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
     Factored,
@@ -28,7 +29,7 @@ _STEPS = 5  # Newton steps of one iteration
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
-class NuclearCorrector:
+class NuclearCorrector(Corrector):
     """NuclearBall: x = L R^T, and (||L||^2 + ||R||^2) / 2 <= radius says that x is in the ball.
 
     The gradient's leading singular pairs join the factors by a Frank-Wolfe step; then f(L R^T) is
