@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.integrity import Damaged, check_state, expect_number
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
-from adafw.steps import ProjectedStep
 from adafw.stopping import Limits
 
 #: Of the generator that picks the terms a window is judged by; none is drawn from the run's own.
@@ -76,6 +75,8 @@ class AutoRate:
         self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, limits: Limits,
         find: Callable[[Algorithm], FastPath], shape: tuple[int, ...],
     ) -> None:  # fmt: skip
+        from adafw.steps import ProjectedStep
+
         # Steps of adaptive gradients are in units of x, so the set says what is large. Frank-Wolfe
         # steps cannot go further than its vertices; projected ones go too far at once.
         self.width = _width(constraint, shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from adafw import checks
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.minimize import minimize
 from adafw.objectives.base import FiniteSum
@@ -113,13 +113,16 @@ def search(
     max_trials: int = 15,
     report: Callable[[Trial], None] | None = None,
     over: Callable[[], bool] = lambda: False,
+    first: tuple[int, ...] = (-2, 0, 2),
+    exactly: bool = False,
 ) -> Tuning:
     """The search of `tune` over any runs: run(i, 10^(i/2)) is asked for what that rate reached.
 
-    Once `over` says so, no further run begins.
+    Once `over` says so, no further run begins. `first`: the exponents to begin with. `exactly`:
+    `max_trials` are made in any case, the next ones as near to the best as there are.
     """
     trials: dict[int, Trial] = {}
-    wanted = [-2, 0, 2]
+    wanted = list(first)
     while True:
         for i in wanted:
             # One run at least, so that there is a best one.
@@ -131,7 +134,14 @@ def search(
         best = min(trials.values(), key=lambda t: (_rank(t, measure), t.exponent))
         missing = [i for i in (best.exponent - 1, best.exponent + 1) if i not in trials]
         # Both neighbours known and none better: a minimum along the grid.
-        wanted = missing[: max_trials - len(trials)]
+        left = max_trials - len(trials)
+        if exactly and left > 0 and not missing:
+            around = (
+                best.exponent + d * sign for d in range(2, max_trials + 2) for sign in (-1, 1)
+            )
+            wanted = [next(i for i in around if i not in trials)]
+        else:
+            wanted = missing[: max(0, left)]
         if not wanted or over():
             return Tuning(best, tuple(trials.values()), measure, settled=not missing)
 

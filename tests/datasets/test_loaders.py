@@ -1,4 +1,5 @@
 import functools
+import gzip
 import hashlib
 import http.server
 import threading
@@ -57,6 +58,8 @@ def test_directory_comes_from_the_environment(tmp_path, monkeypatch):
         (datasets.year_prediction, "YearPredictionMSD", "YearPredictionMSD.txt.zip"),
         (datasets.imdb, "IMDB", "imdb_subwords8k_ids.npz"),
         (datasets.cifar10, "CIFAR-10", "cifar10.npz"),
+        (datasets.fashion_mnist, "Fashion-MNIST", "train-images-idx3-ubyte.gz"),
+        (datasets.tiny_shakespeare, "Tiny Shakespeare", "tinyshakespeare.txt"),
     ],
 )
 def test_missing_data_say_what_where_and_how(empty_store, load, what, name):
@@ -248,3 +251,44 @@ def test_imdb():
     assert data.offsets_train[-1] == len(data.ids_train) == 8_590_945
     assert data.ids_test.max() < data.vocabulary
     np.testing.assert_array_equal(np.bincount(data.y_train), 12_500)
+
+
+def write_idx(path, array):
+    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    path.write_bytes(gzip.compress(head + array.tobytes(), 1))
+
+
+def test_fashion_mnist_is_read_from_idx_files(empty_store):
+    rng = np.random.default_rng(0)
+    parts = {
+        "train-images-idx3": rng.integers(0, 9, (60_000, 28, 28), np.uint8),
+        "train-labels-idx1": rng.integers(0, 9, 60_000, np.uint8),
+        "t10k-images-idx3": rng.integers(0, 9, (10_000, 28, 28), np.uint8),
+        "t10k-labels-idx1": rng.integers(0, 9, 10_000, np.uint8),
+    }
+    for name, array in parts.items():
+        write_idx(empty_store / f"{name}-ubyte.gz", array)
+    data = datasets.fashion_mnist()
+    found = (data.x_train[..., 0], data.y_train, data.x_test[..., 0], data.y_test)
+    for array, wanted in zip(found, parts.values(), strict=True):
+        assert np.array_equal(array, wanted)
+    assert data.classes[9] == "ankle boot"
+    write_idx(empty_store / "t10k-labels-idx1-ubyte.gz", parts["t10k-labels-idx1"][:-1])
+    with pytest.raises(ValueError, match=r"must be an idx file of bytes of shape \(10000,\)"):
+        datasets.fashion_mnist()
+    (empty_store / "t10k-labels-idx1-ubyte.gz").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="got another or a damaged one; remove it"):
+        datasets.fashion_mnist()
+
+
+def test_another_text_is_not_taken_for_shakespeare(empty_store):
+    (empty_store / "tinyshakespeare.txt").write_text("To be, or not to be")
+    with pytest.raises(ValueError, match="must be Tiny Shakespeare, 1115394 characters, got 19"):
+        datasets.tiny_shakespeare()
+
+
+@real("tinyshakespeare.txt")
+def test_the_real_shakespeare():
+    text = datasets.tiny_shakespeare()
+    assert len(text.alphabet) == 65
+    assert "".join(text.alphabet[i] for i in text.ids[:13]) == "First Citizen"

@@ -5,7 +5,7 @@ Loaders return a `Dataset`, which says what it is; generators and readers plain 
 
 from adafw.datasets.dataset import Dataset
 from adafw.datasets.files import from_libsvm, from_parts
-from adafw.datasets.images import cifar10
+from adafw.datasets.images import cifar10, fashion_mnist
 from adafw.datasets.store import DataMissing, data_directory
 from adafw.datasets.synthetic import (
     correlated_regression,
@@ -14,7 +14,7 @@ from adafw.datasets.synthetic import (
     support_vector,
     text_like,
 )
-from adafw.datasets.text import imdb, rcv1
+from adafw.datasets.text import imdb, rcv1, tiny_shakespeare
 from adafw.datasets.year_msd import standardised, year_prediction
 from adafw.io.libsvm import read_libsvm, write_libsvm
 from adafw.io.parts import libsvm_to_parts, load_parts, save_parts
@@ -25,6 +25,7 @@ __all__ = [
     "cifar10",
     "correlated_regression",
     "data_directory",
+    "fashion_mnist",
     "from_libsvm",
     "from_parts",
     "imdb",
@@ -38,6 +39,7 @@ __all__ = [
     "standardised",
     "support_vector",
     "text_like",
+    "tiny_shakespeare",
     "write_libsvm",
     "year_prediction",
 ]

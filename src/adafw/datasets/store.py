@@ -35,7 +35,8 @@ def find(*names: str) -> Path | None:
 class Place:
     """Where a data set is to be had: names of its file and of a sample of it, and its address.
 
-    `checksum` is the SHA-256 of what the address gives, None if none is published.
+    `sample` is empty where there is none. `checksum` is the SHA-256 of what the address gives, None
+    if none is published.
     """
 
     what: str
@@ -43,6 +44,10 @@ class Place:
     sample: str
     url: str
     checksum: str | None = None
+
+    def file(self) -> Path:
+        """The file itself, downloaded where the data directory has none."""
+        return find(*self.files) or self.fetch()
 
     def locate(self, source: Source) -> tuple[str, Path]:
         """("original", file), ("sample", file) or ("stand-in", nothing), or `DataMissing`."""
@@ -73,7 +78,8 @@ class Place:
             return Path(pooch.retrieve(self.url, known, self.files[0], data_directory()))
         except (OSError, ValueError) as error:  # no network, no permission; another checksum
             reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
-            raise missing(self.what, (*self.files, self.sample), self.url, reason) from None
+            names = (*self.files, self.sample) if self.sample else self.files
+            raise missing(self.what, names, self.url, reason) from None
 
 
 def arrays(path: Path, *names: str) -> list[NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Text collections: RCV1 as rows of term weights, IMDB as sequences of subword numbers."""
+"""Texts: RCV1 as rows of term weights, IMDB as numbers of subwords, a play as characters."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,3 +85,38 @@ def imdb() -> TokenisedText:
     return TokenisedText(
         ids, offsets, y, ids_test, offsets_test, y_test, vocabulary=8185, name="IMDB"
     )
+
+
+_SHAKESPEARE = store.Place(
+    what="Tiny Shakespeare",
+    files=("tinyshakespeare.txt",),
+    sample="",
+    url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+    checksum="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+)
+_SHAKESPEARE_LENGTH = 1_115_394
+
+
+@dataclass(frozen=True, eq=False)
+class Characters:
+    """A text as numbers of its characters: the i-th one is alphabet[ids[i]]."""
+
+    ids: NDArray[np.uint8] = field(repr=False)
+    alphabet: str
+    name: str
+
+
+def tiny_shakespeare() -> Characters:
+    """Tiny Shakespeare: 1 115 394 characters of his plays, 65 different ones (Karpathy 2015).
+
+    From tinyshakespeare.txt in the data directory; else it is downloaded, with a checksum.
+    """
+    path = _SHAKESPEARE.file()
+    text = path.read_bytes()
+    if len(text) != _SHAKESPEARE_LENGTH:
+        raise ValueError(
+            f"{path} must be Tiny Shakespeare, {_SHAKESPEARE_LENGTH} characters, got {len(text)}; "
+            "remove it to fetch it again."
+        )
+    letters, ids = np.unique(np.frombuffer(text, np.uint8), return_inverse=True)
+    return Characters(ids.astype(np.uint8), bytes(letters).decode("ascii"), "Tiny Shakespeare")

@@ -58,6 +58,10 @@ class Kind(ABC, Generic[C, M]):
     def budget(self, table: Any, source: str) -> dict[str, Any]:
         """The budget of a run, checked."""
 
+    def search_budget(self, table: Any, source: str) -> dict[str, Any]:
+        """The budget of a run of a search, and what else bounds the search, checked."""
+        return self.budget(table, source)
+
     @abstractmethod
     def check(self, spec: Spec, source: str) -> None:
         """Refuses what does not go together, before any work."""

@@ -147,4 +147,4 @@ def _search_budget(
             f'learning_rate = "{SEARCHED}" and a budget for each run of the search, such as search '
             f"= {{ max_epochs = 20 }}, must come together in {source}."
         )
-    return kind.budget(table, source) if wanted else {}
+    return kind.search_budget(table, source) if wanted else {}

@@ -1,7 +1,7 @@
 """The outcome of an experiment: what every method did on every case, seed by seed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ class Curve:
     """One method on one case: a trace and a status for every seed.
 
     `path`: which code ran the iterations, where there are several. `step_seconds`: what one step
-    alone took, where that was measured.
+    alone took, where that was measured. `probes`: what else was measured at the end of a run.
     """
 
     case: Case[Method]
@@ -26,6 +26,7 @@ class Curve:
     statuses: Mapping[int, str]
     path: str = ""
     step_seconds: Mapping[int, float] = field(default_factory=dict)
+    probes: Mapping[int, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -46,7 +47,8 @@ class Curve:
 class Outcome:
     """All curves of an experiment and what is needed to judge and to repeat it.
 
-    `extras`: what the runs that are not compared have left, by their role and case.
+    `extras`: what the runs that are not compared have left, by their role and case. `searches`:
+    what every search for a learning rate tried.
     """
 
     spec: Spec
@@ -54,6 +56,7 @@ class Outcome:
     curves: tuple[Curve, ...]
     extras: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    searches: Sequence[dict[str, Any]] = ()
 
     def of(self, case: Case[Method]) -> list[Curve]:
         """The curves of one case."""

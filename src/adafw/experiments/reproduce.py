@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from adafw import checks
 from adafw.experiments import boards, figures, report, results
@@ -90,8 +90,8 @@ def reproduce(
     runs = runs_of(spec, parts, work)
     _perform(runs, workers, bar, spec, parts)
     about = {name: json.loads(about_file(path).read_text()) for name, path in parts.items()}
-    outcome = results.collect(spec, about, runs, workers)
-    write(outcome, folder, tried)
+    outcome = results.collect(spec, about, runs, workers, tried)
+    write(outcome, folder)
     if tensorboard is not None:
         boards.log_runs(outcome, Path(tensorboard))
     for path in parts.values():  # large, and of no use once every run is done
@@ -114,10 +114,10 @@ def _perform(
     perform_all(items, workers, bar.advance)
 
 
-def write(outcome: Outcome, folder: Path, searches: Sequence[dict[str, Any]] = ()) -> None:
+def write(outcome: Outcome, folder: Path) -> None:
     """All files of a finished experiment."""
     claims = kind_of(outcome.spec).judge(outcome)
     results.write_traces(outcome, folder / "trace.csv")
-    results.write_summary(outcome, claims, searches, folder / "summary.json")
+    results.write_summary(outcome, claims, folder / "summary.json")
     svg = figures.save(outcome, folder)
     write_text(folder / "report.html", report.render(outcome, claims, svg))

@@ -28,8 +28,9 @@ def collect(
     data: dict[str, dict[str, Any]],
     items: Sequence[AnyItem],
     workers: int,
+    searches: Sequence[dict[str, Any]] = (),
 ) -> Outcome:
-    """Reads the files of all finished runs."""
+    """Reads the files of all finished runs; `searches`: what was tried before them."""
     curves: list[Curve] = []
     extras: dict[str, dict[str, dict[str, Any]]] = {}
     compared: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
@@ -46,7 +47,7 @@ def collect(
             curves.append(_curve(case, method, runs, kind_of(spec).trace))
     made = [run["made"] for runs in compared.values() for run in runs if "made" in run]
     about = {**environment(workers), "runs": _provenance(made)}
-    return Outcome(spec, data, tuple(curves), extras, about)
+    return Outcome(spec, data, tuple(curves), extras, about, searches)
 
 
 def _curve(
@@ -68,6 +69,7 @@ def _curve(
             for seed, repeats in runs.items()
             if "step_seconds" in repeats[0]
         },
+        {seed: run["probes"] for seed, run in first.items() if "probes" in run},
     )
 
 
@@ -110,17 +112,13 @@ def write_traces(outcome: Outcome, path: Path) -> None:
     write_text(path, text.getvalue())
 
 
-def write_summary(
-    outcome: Outcome, claims: Sequence[Claim], searches: Sequence[dict[str, Any]], path: Path
-) -> None:
+def write_summary(outcome: Outcome, claims: Sequence[Claim], path: Path) -> None:
     """summary.json: final numbers and spread, verdicts, settings, data, environment."""
-    table = _finite(summary(outcome, claims, searches))
+    table = _finite(summary(outcome, claims))
     write_text(path, json.dumps(table, indent=2, allow_nan=False) + "\n")
 
 
-def summary(
-    outcome: Outcome, claims: Sequence[Claim], searches: Sequence[dict[str, Any]] = ()
-) -> dict[str, Any]:
+def summary(outcome: Outcome, claims: Sequence[Claim]) -> dict[str, Any]:
     """What summary.json holds. Files of earlier runs have the same keys: keep them."""
     spec, kind = outcome.spec, kind_of(outcome.spec)
     return {
@@ -147,7 +145,7 @@ def summary(
             for curve in outcome.curves
         ],
         **kind.summary(outcome),
-        **({"searches": list(searches)} if searches else {}),
+        **({"searches": list(outcome.searches)} if outcome.searches else {}),
         "claims": [vars(claim) for claim in claims],
         "environment": dict(outcome.environment),
     }

@@ -60,7 +60,7 @@ def build(key: str, value: Any) -> Any:
 
 def _part(key: str, name: Any, options: dict[str, Any]) -> Any:
     place, kind = _PLACES[key]
-    make = vars(place).get(name) if isinstance(name, str) else None
+    make = getattr(place, name, None) if isinstance(name, str) else None
     if callable(make):
         try:
             made = make(**options)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
@@ -127,7 +127,7 @@ class LazyL1:
         steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
         work: Any = (
-            problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
+            problem.terms(f, batches), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
             Listed(candidates, listed.size, kept["threshold"]), steps,
             Point(s.x, constraint.radius),
         )  # fmt: skip

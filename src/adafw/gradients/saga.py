@@ -38,8 +38,7 @@ class SAGA(GradientEstimator):
     ) -> tuple[Array, dict[str, Any]]:
         batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
         alpha, old = state["alpha"], state["gradient"]
-        fresh = f.slopes(x, batch) / f.n_terms
-        change = f.combine(fresh - alpha[batch], batch)
+        fresh, change = f.refresh(x, alpha[batch], batch)
         alpha[batch] = fresh
         state["gradient"] = old + change
         return old + (f.n_terms / len(batch)) * change, state

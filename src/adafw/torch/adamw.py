@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
-from adafw.torch import sharded
+from adafw.torch import masters, sharded
 
 BUFFERS = ("exp_avg", "exp_avg_sq")
 
@@ -18,7 +18,8 @@ def step(work: list[tuple[Tensor, Tensor, dict[str, Any]]], states: Any) -> None
     `step`, as there.
     """
     options, states = work[0][2], [states[p] for p, _, _ in work]
-    params = [p if p.dtype.itemsize > 2 else p.float() for p, _, _ in work]
+    params = [p if p.dtype not in masters.HALF else masters.to_move(p, state, torch.float32)
+              for (p, _, _), state in zip(work, states, strict=True)]  # fmt: skip
     beta1, beta2 = options["adamw_betas"]
     # The fused version is made for plain tensors on a processor or a GPU.
     fused = all(not sharded.is_sharded(p) and p.device.type in ("cpu", "cuda") for p in params)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from adafw.constraints import Constraint
-from adafw.torch import description, fast, matrices, owners, sharded, updates
+from adafw.torch import description, fast, gram, masters, matrices, owners, sharded, updates
 from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.groups import Flags, check_gradient, decay_radius, rate_of, state_dtype
 from adafw.torch.updates import Update
@@ -169,7 +169,7 @@ class ConstrainedOptimizer(Optimizer):
             if self._checked.get(id(group), _NEVER) is not group["constraint"]:
                 self._check_group(group)
             now = {"lr": self.check_lr(group), "constraint": self.current_set(group)}
-            options, buffers = {**group, **now}, self.buffers_of(group)
+            options, buffers = {**group, **now}, len(self.buffers_of(group))
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
@@ -177,26 +177,35 @@ class ConstrainedOptimizer(Optimizer):
                 check_gradient(g, group, i)
                 g = -g if group["maximize"] else g
                 fast.check_taken(p, g, group, i)
-                if len(self.state[p]) <= len(buffers):  # "step" is there too
+                half = options["masters"] and p.dtype in masters.HALF
+                if len(self.state[p]) <= buffers + half:  # "step" is there too
                     self._prepare(p, group, i, g)
                 if options["lr"] > 0:
                     (parts if sharded.is_sharded(p) else whole).append((p, g, options))
         self._move_all(whole, parts)
 
     def _move_all(self, whole: list[Work], parts: list[Work]) -> None:
-        for p, g, options in whole:
-            self._move(p, g, options)
+        for p, g, options in self.move_together(whole) if len(whole) > 1 else whole:
+            x, g = self._in_precision(p, g)
+            self.move_whole(x, g, self.state[p], options)
+            self._moved(p, x)
         self._move_parts(parts)
 
-    def _move(self, p: Tensor, g: Tensor, options: dict[str, Any]) -> None:
-        state, x = self.state[p], p
-        if p.dtype in _LOW or g.dtype is not p.dtype:
+    def move_together(self, work: list[Work]) -> list[Work]:
+        """Moves what is quicker moved together; returns the rest."""
+        return work
+
+    def _in_precision(self, p: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        """What is to be moved for p, and the gradient, in the precision of the step."""
+        if p.dtype in masters.HALF or g.dtype is not p.dtype:
             dtype = state_dtype(p)
-            x, g = p.to(dtype), g.to(dtype)
-        self.move_whole(x, g, state, options)
+            return masters.to_move(p, self.state[p], dtype), g.to(dtype)
+        return p, g
+
+    def _moved(self, p: Tensor, x: Tensor) -> None:
         if x is not p:
             p.copy_(x)
-        state["step"] += 1
+        self.state[p]["step"] += 1
 
     def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
         """(m, h) of a step; changes the state."""
@@ -209,21 +218,19 @@ class ConstrainedOptimizer(Optimizer):
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
-        sums, wholes, rounded = [], [], []
+        jobs: list[Any] = []
+        rounded = []
         for p, g, options in work:
             part, dtype = sharded.local(p), state_dtype(p)
-            x, g = part.to(dtype), sharded.local(sharded.aligned(g, p)).to(dtype)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
+            x = masters.to_move(part, state, dtype)
+            g = sharded.local(sharded.aligned(g, p)).to(dtype)
             m, h = self.metric_of(g, state, options)
-            job = self.move_part(p, x, m, h, sharded.Shard.of(p), options)
-            if isinstance(job, sharded.Job):
-                sums.append(job)
-            elif job is not None:
-                wholes.append(job)
+            jobs.append(self.move_part(p, x, m, h, sharded.Shard.of(p), options))
             rounded.append((part, x))
             self.state[p]["step"] += 1
-        sharded.run(sums)
-        owners.run(wholes)
+        for kind in (sharded, gram, owners):  # in one order on all ranks
+            kind.run([job for job in jobs if isinstance(job, kind.Job)])
         for part, x in rounded:
             if x is not part:
                 part.copy_(x)
@@ -231,7 +238,7 @@ class ConstrainedOptimizer(Optimizer):
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
         options: dict[str, Any],
-    ) -> sharded.Job | owners.Job | None:  # fmt: skip
+    ) -> sharded.Job | gram.Job | owners.Job | None:  # fmt: skip
         """Moves the part x of p at once, or says what the ranks have to do for that together."""
         constraint = options["constraint"]
         if constraint is None:
@@ -247,9 +254,14 @@ class ConstrainedOptimizer(Optimizer):
 
     def _whole_job(
         self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
-    ) -> owners.Job:
+    ) -> gram.Job | owners.Job:
         constraint = options["constraint"]
         if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
+            if gram.fits(constraint, shard):
+                lr = updates.step_size(m, m, constraint, options, shard.shape)
+                return gram.Job(
+                    shard, m, constraint, lambda v, any: x.addcmul_(x - v, lr * any, value=-1)
+                )
 
             def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
                 gamma = updates.step_size(m, m, constraint, options) * m.any()
@@ -280,6 +292,7 @@ class ConstrainedOptimizer(Optimizer):
                 if "step" in state and g is not None and group.get("start") != "zero":
                     state[name].copy_(g)
         state.setdefault("step", 0)
+        masters.prepare(p, state, group["masters"])
 
     def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
         """The state tensors that a parameter of this group needs."""
@@ -338,7 +351,7 @@ class ConstrainedOptimizer(Optimizer):
         for i, (saved, live) in enumerate(zip(packed["param_groups"], sets, strict=False)):
             wrong = self.defaults.keys() - FLAGS.keys() - saved.keys()
             for key in saved["params"]:
-                known = {"step", "begun", *self.buffers_known()}
+                known = {"step", "begun", masters.NAME, *self.buffers_known()}
                 wrong |= packed["state"].get(key, {}).keys() - known
             if wrong:
                 raise ValueError(
@@ -357,11 +370,10 @@ class ConstrainedOptimizer(Optimizer):
         return self.buffers
 
 
-_LOW = (torch.float16, torch.bfloat16)
 _NEVER = object()
-#: Options that torch's own optimizers have too; a checkpoint without them is taken.
+#: Options that torch's own optimizers have too, and masters; a checkpoint without is taken.
 FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-         "fused": None}  # fmt: skip
+         "fused": None, "masters": False}  # fmt: skip
 _NO_DECAY = (
     "weight_decay must be 0, got {}: the set already bounds the weights, and a decay would move "
     "them by another objective than the one whose gap is measured; a decay w is a ball of radius "

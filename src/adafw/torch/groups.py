@@ -17,13 +17,15 @@ class Flags(TypedDict, total=False):
 
     maximize : ascend. foreach : a wish that changes no result. capturable : nothing is read back
     from an accelerator, which holds here anyway; `lr` must then be a number. differentiable :
-    must be False, as the steps are made in place.
+    must be False, as the steps are made in place. masters : weights in half precision have float32
+    masters in the state, which take the steps; see `adafw.torch.masters`.
     """
 
     maximize: bool
     foreach: bool | None
     capturable: bool
     differentiable: bool
+    masters: bool
 
 
 def decay_radius(decay: Any) -> tuple[str, str]:

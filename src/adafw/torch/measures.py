@@ -71,13 +71,13 @@ def evaluate(
     loader: Iterable[Any],
     correct: Callable[[Any, Any], Tensor],
 ) -> tuple[float, float]:
-    """(mean loss, accuracy) in eval mode; `correct(output, target)` is True where right."""
-    loss, right, count = 0.0, 0, 0
+    """(mean loss, accuracy) in eval mode; `correct(output, target)` is 1 (or True) where right."""
+    loss, right, count = 0.0, 0.0, 0
     with evaluating(model):
         for *inputs, target in loader:
             output = model(*inputs)
             loss += len(target) * float(loss_fn(output, target))
-            right += int(correct(output, target).sum())
+            right += float(correct(output, target).sum())
             count += len(target)
     if count == 0:
         raise ValueError("loader must go through the data once, got no batch.")

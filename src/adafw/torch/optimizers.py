@@ -6,8 +6,8 @@ from typing import Any, Unpack
 from adafw import checks
 from adafw.constraints import Box, Constraint
 from adafw.metrics.amsgrad import check_betas
-from adafw.torch import sharded, updates
-from adafw.torch.base import ConstrainedOptimizer
+from adafw.torch import batched, sharded, updates
+from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
 from adafw.torch.matrices import with_radius
 from adafw.torch.updates import Update
@@ -84,6 +84,25 @@ class SFW(ConstrainedOptimizer):
 
     def current_set(self, group: dict[str, Any]) -> Constraint | None:
         return scaled(group["constraint"], float(group["radius_scale"]))
+
+    def move_together(self, work: list[Work]) -> list[Work]:
+        together: list[Work] = []
+        rest: list[Work] = []
+        for p, g, options in work:
+            stacked = batched.may_stack(options["constraint"], p, options)
+            (together if stacked else rest).append((p, g, options))
+        if len(together) < 2:
+            return work
+        moved = [(p, *self._in_precision(p, g), options) for p, g, options in together]
+        directions = [updates.kept_form(g, self.state[p], options) for p, _, g, options in moved]
+        sets = [options["constraint"] for *_, options in moved]
+        found = batched.vertices(sets, directions)
+        for (p, x, _, options), m, v in zip(moved, directions, found, strict=True):
+            away = x - v
+            gamma = updates.step_size(m, away, options["constraint"], options) * m.any()
+            x.addcmul_(away, gamma, value=-1)
+            self._moved(p, x)
+        return rest
 
 
 class AdaSFW(ConstrainedOptimizer):

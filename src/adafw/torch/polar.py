@@ -43,6 +43,25 @@ def feasible(g: Tensor, iterations: int = 6, bf16: bool = False) -> Tensor:
     return x if is_wide else x.mT
 
 
+def gram_factor(a: Tensor, iterations: int = 6) -> Tensor:
+    """Q with feasible(X) = X Q, from A = X^T X whose eigenvalues lie in [0, 1].
+
+    x p(x^2) is made of steps x <- x P(A), after which A is P A P: all of them polynomials in one
+    matrix, which commute. To be made in float64: A has the squares of the singular values.
+    """
+    one = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    q = one
+    for i in range(iterations + 1):
+        if i < iterations:
+            c1, c3, c5 = QUINTICS[min(i, len(QUINTICS) - 1)]
+            step = c1 * one + c3 * a + c5 * (a @ a)
+        else:
+            step = 1.5 * one - 0.5 * a
+        q, a = q @ step, step @ a @ step
+        a = (a + a.mT) / 2  # rounding would let it drift from what is symmetric
+    return q
+
+
 def muon(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """Muon's Newton-Schulz iteration: one quintic, `steps` times, in bfloat16."""
     a, b, c = coefficients

@@ -8,152 +8,19 @@ excess shrinks by 1 - gamma a step, and `describe()` tells it.
 """
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from torch import Tensor
 
 from adafw import checks
 from adafw.constraints import ColumnBall, Constraint, LInfBall, RMSBall, RowBall
-from adafw.torch import adamw, fast, matrices, owners, sharded, updates
-from adafw.torch.base import ConstrainedOptimizer, Work
-from adafw.torch.groups import Flags, rate_of
+from adafw.torch.groups import Flags
 from adafw.torch.matrices import DecomposedBall, MuonBall, NewtonSchulzBall
+from adafw.torch.norm_optimizer import NormOptimizer
 from adafw.torch.optimizers import check_momentum, check_weights
 from adafw.torch.polar import MUON
 
 _SIGN = LInfBall(1.0)
-
-
-class NormOptimizer(ConstrainedOptimizer):
-    """What the four share; a subclass names its unit ball, gamma and length for a parameter.
-
-    A group with "adamw": True is trained by AdamW with its own lr, weight_decay, adamw_betas and
-    adamw_eps; it is meant for what has no ball: norm layers, biases, sometimes embeddings.
-    """
-
-    buffers = ("momentum",)
-    kernel = "decayed"
-    needs_sets = False
-    #: What gamma is made of.
-    formula: ClassVar[str] = "lr * weight_decay"
-
-    def __init__(
-        self, params: Any, defaults: dict[str, Any], adamw_betas: tuple[float, float],
-        adamw_eps: float, fused: bool | None, flags: Flags,
-    ) -> None:  # fmt: skip
-        rest = {"adamw": False, "adamw_betas": adamw_betas, "adamw_eps": adamw_eps}
-        super().__init__(params, {**defaults, **rest, "start": "zero"}, 0, fused, flags)
-
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
-        """The ball of radius 1 whose LMO gives the direction."""
-        raise NotImplementedError
-
-    def decay(self, group: dict[str, Any]) -> float:
-        """gamma / lr."""
-        return float(group["weight_decay"])
-
-    def factor(self, group: dict[str, Any], p: Tensor) -> float:
-        """a: the step goes lr * a along the unit ball's minimiser, the radius is a / decay."""
-        return 1.0
-
-    def set_of(self, group: dict[str, Any], p: Tensor) -> Constraint | None:
-        """The ball that a parameter is drawn into, None where nothing bounds it."""
-        if group["adamw"] or self.decay(group) == 0:
-            return None
-        radius = self.factor(group, p) / self.decay(group)
-        return matrices.with_radius(self.unit_ball(group, p), radius)
-
-    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
-        return 1.0 if group["adamw"] else self.factor(group, p)
-
-    def gamma_of(self, group: dict[str, Any]) -> float | None:
-        return None if group["adamw"] else float(group["lr"]) * self.decay(group)
-
-    def check_group(self, group: dict[str, Any]) -> None:
-        if group["constraint"] is not None:
-            raise ValueError(
-                f"{type(self).__name__} makes its own ball from weight_decay, got the set "
-                f"{group['constraint']!r}; use SFW for a set of your own."
-            )
-        self.check_options(group)
-        for p in () if group["adamw"] else group["params"]:
-            self.factor(group, p)  # refuses shapes that do not fit
-            ball = {**group, "constraint": self.unit_ball(group, p)}
-            fast.check_asked(self.kernel, ball, type(self).__name__)
-
-    def check_options(self, group: dict[str, Any]) -> None:
-        super().check_options(group)
-        if "weight_decay" in group:
-            checks.real(group["weight_decay"], "weight_decay", 0)
-        check_weights(group["adamw_betas"])
-        checks.real(group["adamw_eps"], "adamw_eps", 0)
-
-    def check_lr(self, group: dict[str, Any]) -> float:
-        lr, gamma = rate_of(group), self.gamma_of(group)
-        if gamma is not None and gamma > 1:
-            raise ValueError(
-                f"the step size gamma = {self.formula} must be <= 1, got {gamma:g}; take a smaller "
-                "lr."
-            )
-        return lr
-
-    def check_start(self, p: Tensor, group: dict[str, Any], i: int) -> None:
-        """Nothing: a start outside the ball is drawn into it."""
-
-    def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        if group["adamw"]:
-            return adamw.BUFFERS
-        return self.buffers if any(updates.weights_of(group)) else ()
-
-    def buffers_known(self) -> tuple[str, ...]:
-        return (*self.buffers, *adamw.BUFFERS)
-
-    def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
-        if group["adamw"]:
-            adamw.prepare(p, self.state[p], group["capturable"])
-        else:
-            super()._prepare(p, group, i, g)
-
-    def _move_all(self, whole: list[Work], parts: list[Work]) -> None:
-        by_group: dict[int, list[Work]] = {}
-        for work in whole + parts:
-            if work[2]["adamw"]:
-                by_group.setdefault(id(work[2]), []).append(work)
-        for works in by_group.values():
-            adamw.step(works, self.state)
-        super()._move_all([w for w in whole if not w[2]["adamw"]],
-                          [w for w in parts if not w[2]["adamw"]])  # fmt: skip
-
-    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
-        return updates.one_form(g, state, options)
-
-    def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
-        ball, length = self.unit_ball(options, x), options["lr"] * self.factor(options, x)
-        keep = 1 - options["lr"] * self.decay(options)
-        if type(ball) is LInfBall:
-            quick = fast.update("decayed", x, g, {**options, "constraint": ball})
-            if quick is not None:
-                quick(x, g, state, updates.weights_of(options), keep, length)
-                return
-        d, _ = updates.one_form(g, state, options)
-        updates.toward(x, d, ball, keep, length)
-
-    def move_part(
-        self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
-        options: dict[str, Any],
-    ) -> owners.Job | None:  # fmt: skip
-        ball, length = self.unit_ball(options, p), options["lr"] * self.factor(options, p)
-        keep = 1 - options["lr"] * self.decay(options)
-        own_rows = type(ball) is RowBall and shard.dim == 0
-        if type(ball) is LInfBall or own_rows:  # a row that lies here needs no other
-            if x.numel() > 0:
-                updates.toward(x, m, ball, keep, length)
-            return None
-
-        def vertex(d: Tensor) -> tuple[Tensor, float]:
-            return matrices.lmo(ball, d), 0.0
-
-        return owners.Job(shard, [m], vertex, lambda v, _: x.mul_(keep).add_(v, alpha=length))
 
 
 class Muon(NormOptimizer):

@@ -73,6 +73,12 @@ def one_form(g: Tensor, state: State, options: Options) -> tuple[Tensor, None]:
     return d, None
 
 
+def kept_form(g: Tensor, state: State, options: Options) -> Tensor:
+    """d of `one_form`, in memory of its own or of the state where it stays as it is."""
+    d, _ = one_form(g, state, options)
+    return d if d is g or d is state.get("momentum") else d.clone()
+
+
 def adagrad_metric(g: Tensor, state: State, options: Options) -> tuple[Tensor, Tensor]:
     """(g, h) with h = offset + sqrt(sum of g^2); see `adafw.metrics.AdaGrad`."""
     h = scratch(g, 4)[3]  # the other three are the move's
@@ -115,8 +121,11 @@ def toward(x: Tensor, d: Tensor, ball: Constraint, keep: float, length: float) -
         x.mul_(keep).add_(matrices.lmo(ball, d), alpha=length)
 
 
-def step_size(m: Tensor, d: Tensor, constraint: Constraint, options: Options) -> Tensor:
-    """gamma = lr, or as `rescale` says: see `SFW`."""
+def step_size(
+    m: Tensor, d: Tensor, constraint: Constraint, options: Options,
+    shape: tuple[int, ...] | None = None,
+) -> Tensor:  # fmt: skip
+    """gamma = lr, or as `rescale` says: see `SFW`; `shape`: of the whole, where d is a part."""
     lr, rescale = options["lr"], options["rescale"]
     if rescale == "short":
         flat, away = m.reshape(-1), d.reshape(-1)
@@ -126,7 +135,7 @@ def step_size(m: Tensor, d: Tensor, constraint: Constraint, options: Options) ->
         gamma = lr * torch.linalg.vector_norm(m) / torch.linalg.vector_norm(d)
         return gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0)
     if rescale == "diameter":
-        diameter = constraint.diameter(tuple(matrices.as_points(constraint, d).shape))
+        diameter = constraint.diameter(matrices.matrix_shape(constraint, shape or tuple(d.shape)))
         lr = min(1.0, lr / diameter) if diameter > 0 else 1.0
     return torch.full((), lr, dtype=d.dtype, device=d.device)
 

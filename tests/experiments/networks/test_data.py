@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from adafw.datasets import DataMissing
-from adafw.experiments.networks.data import SPLITS, _pick_texts, load, mapped
+from adafw.experiments.networks.data import SPLITS, load, mapped
+from adafw.experiments.networks.sources import _pick_texts
 
 NETWORKS = {"imdb": "ImdbNet", "cifar10": "CifarNet"}
 

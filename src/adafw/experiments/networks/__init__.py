@@ -13,6 +13,7 @@ from adafw.experiments.networks import figures, tables
 from adafw.experiments.networks.case import NetworkCase, NetworkMethod, need_torch
 from adafw.experiments.networks.claims import CLAIMS, judge
 from adafw.experiments.networks.data import load
+from adafw.experiments.networks.lmo_claims import mean_probes
 from adafw.experiments.networks.trace import EpochTrace
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Spec
@@ -28,7 +29,8 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     """Networks whose every parameter has its set."""
 
     name, key, is_long = "networks", "network", True
-    needed, optional = ("name", "data", "network", "set", "algorithms"), ("batch_size",)
+    needed = ("name", "data", "network", "set", "algorithms")
+    optional = ("batch_size", "width", "probes")
     trace, step, state_suffix = EpochTrace, "epoch", ".state.pt"
     spread, rule, claims = "Mean and standard deviation", tables.RULE, CLAIMS
 
@@ -41,6 +43,11 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
                 f"budget of networks must be max_epochs alone in {source}, got {table!r}."
             )
         return {"max_epochs": checks.integer(table["max_epochs"], "max_epochs", 1)}
+
+    def search_budget(self, table: Any, source: str) -> dict[str, Any]:
+        """max_epochs, and with `trials` exactly so many runs for each method."""
+        trials = {k: checks.integer(v, k, 3) for k, v in table.items() if k == "trials"}
+        return self.budget({k: v for k, v in table.items() if k != "trials"}, source) | trials
 
     def check(self, spec: Spec, source: str) -> None:
         check_names(spec.claims, CLAIMS)
@@ -67,7 +74,10 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     def search(self, item: WorkItem[NetworkCase, NetworkMethod]) -> Tuning:
         from adafw.experiments.networks.tuning import tune_network
 
-        return tune_network(item.case, item.method, item.budget["max_epochs"], item.seed)
+        budget = item.budget
+        return tune_network(
+            item.case, item.method, budget["max_epochs"], item.seed, trials=budget.get("trials")
+        )
 
     def tune(
         self, case: NetworkCase, method: NetworkMethod, budget: Mapping[str, Any],
@@ -87,10 +97,15 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
         return figures.draw(outcome)
 
     def tables(self, outcome: Outcome) -> list[str]:
-        return tables.final_numbers(outcome)
+        return [*tables.final_numbers(outcome), *tables.probed(outcome)]
 
     def final(self, curve: Curve) -> dict[str, dict[str, float]]:
         return {name: mean_and_deviation(curve.final(name)) for name in EpochTrace.columns}
 
     def summary(self, outcome: Outcome) -> dict[str, Any]:
-        return {}
+        found = [
+            {"problem": curve.case.name, "algorithm": curve.label, **mean_probes(curve)}
+            for curve in outcome.curves
+            if curve.probes
+        ]
+        return {"probes": found} if found else {}

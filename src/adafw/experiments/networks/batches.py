@@ -23,12 +23,17 @@ class TensorBatches:
         self.tensors = tensors
         self.batch_size = checks.integer(batch_size, "batch_size", 1)
         self.rng = None if seed is None else torch.Generator().manual_seed(seed)
+        self.size: int | None = None
 
-    def reordered(self, batch_size: int, seed: int | None) -> Self:
-        """The same rows, without a copy of them, in batches of another size and order."""
+    def reordered(self, batch_size: int, seed: int | None, size: int | None = None) -> Self:
+        """The same rows, without a copy of them, in batches of another size and order.
+
+        `size`: of so many rows, drawn anew, is a pass; None means all.
+        """
         other = copy(self)
         other.batch_size = checks.integer(batch_size, "batch_size", 1)
         other.rng = None if seed is None else torch.Generator().manual_seed(seed)
+        other.size = size
         return other
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
@@ -39,15 +44,23 @@ class TensorBatches:
         order = torch.arange(n, device="cpu")
         if self.rng is not None:
             order = torch.randperm(n, generator=self.rng, device="cpu")
-        yield from torch.split(order, self.batch_size)
+        yield from torch.split(order[: self.size], self.batch_size)
 
 
 class ImageBatches(TensorBatches):
-    """Images of bytes for `CifarNet`: batches (pixels between 0 and 1, class)."""
+    """Images of bytes: batches (pixels between 0 and 1, class)."""
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         for pixels, target in super().__iter__():
             yield pixels.float() / 255, target
+
+
+class TextBatches(TensorBatches):
+    """Windows of a text for `CharNet`: batches (characters, the ones that follow)."""
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        for characters, following in super().__iter__():
+            yield characters.long(), following.long()
 
 
 class ReviewBatches(TensorBatches):

@@ -18,7 +18,9 @@ def draw(outcome: Outcome) -> Any:
 
 def _draw_case(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
     axes = part.subplots(len(_ROWS), len(_COLUMNS))
-    for row, (x, label) in zip(axes, _ROWS, strict=True):
+    # Where an epoch is some of the data only, steps tell more.
+    first = ("iteration", "steps") if "epoch_rows" in case.data else _ROWS[0]
+    for row, (x, label) in zip(axes, (first, _ROWS[1]), strict=True):
         for axis, quantity in zip(row, _COLUMNS, strict=True):
             for curve in outcome.of(case):
                 band = deviation_band(curve.traces.values(), x, quantity)

@@ -1,7 +1,10 @@
-"""The paper's two neural networks (section 4.2)."""
+"""The paper's two neural networks (section 4.2), a transformer and a perceptron."""
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+from adafw.experiments.networks.sources import WINDOW
 
 
 class ImdbNet(nn.Module):
@@ -49,11 +52,68 @@ class CifarNet(nn.Sequential):
         glorot_(self)
 
 
+class FashionNet(nn.Sequential):
+    """Two hidden layers of `width` units; grey images of 28 x 28 pixels, 10 classes."""
+
+    def __init__(self, width: int = 256) -> None:
+        super().__init__(
+            nn.Flatten(),
+            nn.Linear(784, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, 10),
+        )
+        glorot_(self)
+
+
+class CharNet(nn.Module):
+    """A transformer of two blocks of `width` units that tells the next of 65 characters.
+
+    Heads of 32 units, hidden layers of 4 * width, normalisation before each part.
+    """
+
+    def __init__(self, width: int = 128, alphabet: int = 65) -> None:
+        super().__init__()
+        self.characters = nn.Embedding(alphabet, width)
+        self.places = nn.Embedding(WINDOW, width)
+        self.blocks = nn.Sequential(_Block(width), _Block(width))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, alphabet, bias=False)
+        glorot_(self.blocks)
+        for p in (self.characters.weight, self.places.weight, self.head.weight):
+            nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits (batch, place, character)."""
+        x = self.characters(ids) + self.places.weight[: ids.shape[1]]
+        return self.head(self.norm(self.blocks(x)))
+
+
+class _Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = max(1, width // 32)
+        self.norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, -1)).unbind(-3)
+        q, k, v = (part.transpose(-2, -3) for part in parts)
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(-2, -3).flatten(-2))
+        return x + self.down(gelu(self.up(self.second_norm(x))))
+
+
 @torch.no_grad()
 def glorot_(model: nn.Module) -> None:
-    """Glorot's uniform initialisation of every matrix and kernel, 0 for every vector."""
-    for p in model.parameters():
-        if p.dim() > 1:
-            nn.init.xavier_uniform_(p)
-        else:
-            p.zero_()
+    """Glorot's uniform initialisation of matrices and kernels, 0 for vectors but those of norms."""
+    for layer in model.modules():
+        for p in () if isinstance(layer, nn.LayerNorm) else layer.parameters(recurse=False):
+            if p.dim() > 1:
+                nn.init.xavier_uniform_(p)
+            else:
+                p.zero_()

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import adafw.torch
+from adafw.experiments.networks import probes
 from adafw.experiments.networks.batches import TensorBatches
 from adafw.experiments.networks.case import NetworkCase, NetworkMethod
 from adafw.experiments.networks.data import SPLITS, Arrays, mapped
 from adafw.experiments.networks.lessons import LESSONS
 from adafw.experiments.networks.loop import train
+from adafw.experiments.networks.optimizers import make_optimizer, violation
 from adafw.experiments.networks.trace import EpochRecord
 from adafw.experiments.work import Stopped, WorkItem, asked_to_stop, set_aside
 from adafw.io.atomic import replacing
 from adafw.recorder import Clock
-from adafw.torch import matrices
 from adafw.torch.measures import evaluate
 
 _MEASURED_AT_ONCE = 1000  # samples in a batch where only outputs are computed
@@ -43,8 +43,10 @@ class Training:
         self.model, self.optimizer = make(case, method)
         lesson = LESSONS[case.network]
         self.loss_fn, self.correct = lesson.loss_fn, lesson.correct
-        self.data = data
-        self.loader = data["train"].reordered(case.batch_size, seed)
+        # The loss in training may be measured on some of the samples only: always on the same.
+        some = data["train"].reordered(_MEASURED_AT_ONCE, None, lesson.measured)
+        self.data = {**data, "train": some}
+        self.loader = data["train"].reordered(case.batch_size, seed, case.data.get("epoch_rows"))
         self.clock = Clock()
         self.evaluations = self.iterations = 0
         self.records: list[EpochRecord] = []
@@ -71,17 +73,9 @@ class Training:
             EpochRecord(
                 len(self.records), self.iterations, self.evaluations, self.clock.cpu,
                 self.clock.wall, train_loss, train_accuracy, test_loss, test_accuracy,
-                self.violation(),
+                violation(self.optimizer),
             )
         )  # fmt: skip
-
-    def violation(self) -> float:
-        """How far outside its set the worst parameter is, relative to the set's size."""
-        return max(
-            float(group["constraint"].violation(matrices.as_points(group["constraint"], point)))
-            for group in self.optimizer.param_groups
-            for point in (p.detach().double() for p in group["params"])
-        )
 
     def save(self, path: Path) -> None:
         """Writes everything that the rest of the run depends on."""
@@ -128,12 +122,10 @@ class _Counted:
 
 def make(case: NetworkCase, method: NetworkMethod) -> tuple[Any, Any]:
     """The network with fresh weights and the optimizer of a method."""
-    model = LESSONS[case.network].model()
-    size = {k: v for k, v in case.set.items() if k != "name"}
-    groups = adafw.torch.constrain(model, case.family, show=False, **size)
-    optimizer = getattr(adafw.torch, method.optimizer)
+    width = () if case.width is None else (case.width,)
+    model = LESSONS[case.network].model(*width)
     try:
-        return model, optimizer(groups, **method.arguments)
+        return model, make_optimizer(model, method, case.set)
     except TypeError as error:
         raise ValueError(f"algorithm {method.label!r} cannot be made: {error}") from None
 
@@ -183,7 +175,11 @@ def run(item: WorkItem[NetworkCase, NetworkMethod]) -> dict[str, Any]:
         training.epoch(UntilStopped(training.loader))
         training.save(item.state_file)
     records = [list(record) for record in training.records]
-    return {"status": "max_epochs", "records": records, "step": {}}
+    found = {"status": "max_epochs", "records": records, "step": {}}
+    if item.case.probes:
+        test = (training.loss_fn, data["test"], training.correct)
+        found["probes"] = probes.probe(training.model, test, item.seed)
+    return found
 
 
 class UntilStopped:

@@ -3,6 +3,7 @@
 from html import escape
 
 from adafw.experiments.html import case_heading, comparison_rule, count_cell
+from adafw.experiments.networks.lmo_claims import mean_probes
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import mean_and_deviation, mean_curve
@@ -47,3 +48,24 @@ def _table(outcome: Outcome, case: Case[Method]) -> str:
 def _mean(curve: Curve, column: str) -> str:
     q = mean_and_deviation(curve.final(column))
     return f"{q['mean']:.4f}<br><small>± {q['deviation']:.4f}</small>"
+
+
+def probed(outcome: Outcome) -> list[str]:
+    """Tables of the accuracy with small weights left out, and under noise, where it was measured.
+
+    After the last epoch, means over seeds.
+    """
+    blocks = []
+    for kind, words in (
+        ("kept", "Test accuracy with only the largest entries of each matrix kept, by their share"),
+        ("noise", "Test accuracy under noise, by its deviation in root mean squares of a matrix"),
+    ):
+        for case in outcome.spec.cases:
+            curves = [curve for curve in outcome.of(case) if curve.probes]
+            if curves:
+                found = [mean_probes(curve)[kind] for curve in curves]
+                rows = [[escape(c.label), *(f"{v:.4f}" for v in f.values())]
+                        for c, f in zip(curves, found, strict=True)]  # fmt: skip
+                table = html_table(["Algorithm", *found[0]], rows, numbers=range(1, 20))
+                blocks += [case_heading(outcome, case), f"<p>{words}.</p>", table]
+    return ["<h2>What the trained networks can do without</h2>", *blocks] if blocks else []

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from adafw.experiments.networks.case import NetworkCase, NetworkMethod
+from adafw.experiments.networks.case import NETWORKS, NetworkCase, NetworkMethod
 from adafw.experiments.networks.data import load
 from adafw.experiments.networks.run import Training, UntilStopped, batches
 from adafw.tuning import Trial, Tuning, search
 
+_STEP_SIZES = ("SFW", "SVRF", "SPIDERFW", "ORGFW", "Scion")  # whose lr is gamma
 _HELD_OUT = 0.2  # the share of the training data that judges; test data are never looked at
 
 
@@ -20,11 +21,14 @@ def tune_network(
     epochs: int,
     seed: int,
     report: Callable[[Trial], None] | None = None,
+    trials: int | None = None,
 ) -> Tuning:
     """The paper's search; `value` is the error rate on a fifth of the training data held out.
 
-    A step size of Template 1 is at most 1: larger ones count as worst and are not run. So does a
-    run that has learnt nothing, as differences between guesses would mislead the search.
+    Of texts it is the loss there. With `trials`, exactly so many rates are tried, from the
+    optimizer's usual one on. A step size of Template 1 is at most 1: larger ones count as worst
+    and are not run. So does a run that has learnt nothing, as differences between guesses would
+    mislead the search.
     """
     import torch
 
@@ -35,8 +39,9 @@ def tune_network(
         "train": batches(case, data.pick(data.train, order[cut:])),
         "test": batches(case, data.pick(data.train, order[:cut])),
     }
-    guessing = guessing_error(data.train["y"][order[:cut]])
-    is_step_size = method.family == "frank-wolfe" and "rescale" not in method.table
+    by_loss = NETWORKS[case.network][1] == "loss"
+    guessing = math.inf if by_loss else guessing_error(data.train["y"][order[:cut]])
+    is_step_size = method.optimizer in _STEP_SIZES and "rescale" not in method.table
 
     def run(i: int, learning_rate: float) -> Trial:
         if is_step_size and learning_rate > 1:
@@ -45,13 +50,17 @@ def tune_network(
             training = Training(case, method.with_rate(learning_rate), seed, split)
             for _ in range(epochs):
                 training.epoch(UntilStopped(training.loader))
-        error = 1 - training.records[-1].test_accuracy
-        if error >= guessing:
+        last = training.records[-1]
+        error = last.test_loss if by_loss else 1 - last.test_accuracy
+        if not error < guessing:
             status = f"error {error:.3f}, no better than guessing"
             return Trial(i, learning_rate, math.inf, math.nan, status)
         return Trial(i, learning_rate, error, math.nan, "max_epochs")
 
-    return search(run, "value", report=report)
+    if trials is None:
+        return search(run, "value", report=report)
+    first = method.maker.start
+    return search(run, "value", trials, report, first=(first - 1, first, first + 1), exactly=True)
 
 
 def guessing_error(labels: Any) -> float:

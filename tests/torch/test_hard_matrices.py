@@ -1,0 +1,75 @@
+"""No vertex of the spectral ball leaves it, whatever the matrix: float32, to 1e-6 of the radius."""
+
+import pytest
+import torch
+
+from adafw.torch import NewtonSchulzBall, polar
+
+KINDS = ("gaussian", "condition", "rank", "tails", "signs", "sparse", "equal", "one entry")
+#: Powers of ten of the largest entry, down to float32's subnormal numbers and up to its end.
+SCALES = (-44, -38, -30, -10, 0, 0, 0, 10, 30, 38)
+
+
+def hard(seed, largest=96):
+    """A matrix of a kind and a scale that go round with the seed, in float32."""
+    rng = torch.Generator().manual_seed(seed)
+
+    def number(low, high):
+        return int(torch.randint(low, high, (), generator=rng))
+
+    def draw(*shape):
+        return torch.randn(shape, generator=rng, dtype=torch.float64)
+
+    rows, columns = number(1, largest + 1), number(1, largest + 1)
+    kind, scale = KINDS[seed % len(KINDS)], SCALES[number(0, len(SCALES))]
+    g = draw(rows, columns)
+    if kind == "condition":
+        u, s, vt = torch.linalg.svd(g, full_matrices=False)
+        s = 10 ** (-12 * torch.rand(len(s), generator=rng, dtype=torch.float64))
+        g = (u * s) @ vt
+    elif kind == "rank":
+        rank = number(1, 4)
+        g = draw(rows, rank) @ draw(rank, columns)
+    elif kind == "tails":
+        g = g / torch.rand(rows, columns, generator=rng, dtype=torch.float64) ** 4
+    elif kind == "signs":
+        g = g.sign()
+    elif kind == "sparse":
+        g = g * (torch.rand(rows, columns, generator=rng, dtype=torch.float64) < 0.02)
+    elif kind == "equal":
+        g = torch.ones_like(g) + 1e-7 * g
+    elif kind == "one entry":
+        g = 1e-9 * g
+        g[number(0, rows), number(0, columns)] = 1.0
+    peak = g.abs().max()
+    return (g / peak * 3.0 * 10.0**scale if peak > 0 else g).float()
+
+
+def worst(seeds):
+    """The largest singular value of a vertex of the unit ball, and the seed that had it."""
+    ball = NewtonSchulzBall(1.0)
+    return max(
+        (float(torch.linalg.matrix_norm(ball.lmo(hard(seed)).double(), 2)), seed) for seed in seeds
+    )
+
+
+def test_vertices_stay_inside():
+    size, seed = worst(range(400))
+    assert size <= 1 + 1e-6, seed
+
+
+@pytest.mark.slow
+def test_ten_thousand_vertices_stay_inside():
+    size, seed = worst(range(10_000))
+    assert size <= 1 + 1e-6, seed
+
+
+def test_the_factor_of_the_gram_matrix_gives_the_same_vertex():
+    for seed in range(200):
+        g = hard(seed).double()
+        g = g if g.shape[0] >= g.shape[1] else g.mT
+        x = polar._scaled(g)
+        torch.testing.assert_close(
+            x @ polar.gram_factor(x.mT @ x), polar.feasible(g), rtol=0, atol=1e-9
+        )
+        assert torch.linalg.matrix_norm(x @ polar.gram_factor(x.mT @ x), 2) <= 1 + 1e-9
