@@ -59,6 +59,12 @@ PRESETS = {
     "AdamSFW": adafw.AdamSFW(learning_rate=1.0),
     "AdaGrad": adafw.AdaGrad(learning_rate=1.0),
     "AMSGrad": adafw.AMSGrad(learning_rate=1.0),
+    "SAGAFW": adafw.SAGAFW(),
+    "MSFW": adafw.MSFW(),
+    "LSVRFW": adafw.LSVRFW(),
+    "PAGEFW": adafw.PAGEFW(),
+    "LuFreundFW": adafw.LuFreundFW(),
+    "BoostCSFW": adafw.BoostCSFW(),
 }
 
 
@@ -82,8 +88,7 @@ def test_every_set_has_an_example():
 
 #: Presets whose own tests keep them inside: they need polytopes, exact gradients or constants.
 ELSEWHERE = {
-    "AFW", "BPCG", "BoostCSFW", "BoostFW", "CGS", "Corrective", "LSVRFW", "LuFreundFW", "MSFW",
-    "PAGEFW", "PFW", "SAGAFW", "SCGS", "STORC",
+    "AFW", "BPCG", "BoostFW", "CGS", "Corrective", "PFW", "SCGS", "STORC",
 }  # fmt: skip
 
 

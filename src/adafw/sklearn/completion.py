@@ -163,7 +163,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _entries(self, X: Any, y: Any) -> _Entries:
         """Checked, sorted by rows; sets shape_, labels, and the two values of a logistic loss."""
         rows, cols, values = self._triples(X, y)
-        self.values_ = None
+        self.values_: Any = None
         if self.loss == "logistic":
             self.values_ = np.unique(values)
             if len(self.values_) != 2:
@@ -179,8 +179,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        self.shape_ = found if self.shape is None else tuple(self.shape)
-        if len(self.shape_) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
+        shape = found if self.shape is None else tuple(self.shape)
+        self.shape_: tuple[int, int] = (shape[0], shape[-1])
+        if len(shape) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
         if (rows[1:] < rows[:-1]).any():
             order = np.argsort(rows, kind="stable")
@@ -189,7 +190,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _Entries(rows.astype(kind), cols.astype(kind), values.astype(np.float64))
 
     def _triples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
-        self.row_labels_ = self.col_labels_ = None
+        self.row_labels_: Any = None
+        self.col_labels_: Any = None
         self._least_shape = (0, 0)
         if sparse.issparse(X):
             if y is not None:
