@@ -103,7 +103,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._search(entries, loss, part)
         else:
             self.radius_ = checks.real(self.radius, "radius", 0, above=True)
-            self.radii_ = self.scores_ = None
+            self.radii_: Any = None
+            self.scores_: Any = None
         seen, offsets = self._seen(entries, loss)
         found = complete(seen, self.radius_, self.tol, deadline, max_iter=self.max_iter)
         self._keep(found, offsets, loss)
@@ -272,7 +273,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not means:
             raise ValueError("no radius could be tried in the time; raise max_seconds.")
         self.radii_, self.scores_ = np.array(radii[: len(means)]), np.array(means)
-        self.radius_ = float(self.radii_[int(np.argmin(means))])
+        self.radius_ = float(radii[int(np.argmin(means))])
 
     def _keep(self, found: Completion, offsets: Offsets, loss: Loss) -> None:
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)
