@@ -61,7 +61,10 @@ MAY = {
     "commands": {"click"},
 }
 # Modules imported only where networks are trained.
-TRAINED = {f"experiments/networks/{name}.py" for name in ("batches", "lessons", "loop", "models")}
+TRAINED = {
+    f"experiments/networks/{name}.py"
+    for name in ("batches", "lessons", "loop", "models", "optimizers", "probes")
+}
 # Names kept importable, in the layer where they were, of what has moved up to the experiments.
 MOVED_UP = {f"torch/{name}.py" for name in ("batches", "networks", "training")}
 LONGEST_FILE, LONGEST_FUNCTION = 400, 50
