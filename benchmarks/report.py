@@ -1,10 +1,15 @@
-"""docs/benchmarks/*.json as a table (tables.md) and a figure (versus.svg)."""
+"""docs/benchmarks/*.json as tables (tables.md, README.md, docs/index.md) and a figure (versus.svg).
+
+In README.md and docs/index.md the short table stands between <!-- peers: begin --> and its end.
+"""
 
 import json
 import math
+import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
+FRONT = (DOCS.parents[1] / "README.md", DOCS.parent / "index.md")
 
 
 def targets(more: dict) -> list[str]:
@@ -13,7 +18,8 @@ def targets(more: dict) -> list[str]:
     for row in (*found["rows"].values(), *more.values()):
         numbers = (number(row[key]) for key in ("must", "stretch", "ratio"))
         lines.append(f"| {row['what']} | {' | '.join(numbers)} | {row['result']} |")
-    return [f"Text data: {found['text data']}. Machine: {found['machine']}.", "", *lines]
+    about = [f"Text data: {found['text data']}.", f"Machine: {found['machine']}."]
+    return [*about, "", *lines]
 
 
 def number(value: float | None) -> str:
@@ -33,8 +39,10 @@ def versus(found: dict) -> list[str]:
     each = found["microseconds an iteration"]
     return [
         f"{found['problem']}, radius {found['radius']:g}, f* = {found['optimum']:.9f} (gap "
-        f"{found['certified']:.0e}). CPU ms of one thread to a relative suboptimality, medians; "
-        "every number is a run from scratch. Ours by the clock of the trace:",
+        f"{found['certified']:.0e}).",
+        "CPU ms of one thread to a relative suboptimality, medians; every number is a run from "
+        "scratch.",
+        "Ours by the clock of the trace:",
         "",
         *times(found["milliseconds to relative suboptimality"]),
         "",
@@ -44,6 +52,27 @@ def versus(found: dict) -> list[str]:
         "",
         "One iteration, b = m/100: " + ", ".join(f"{k} {v:.0f} us" for k, v in each.items()) + ".",
     ]
+
+
+def peers(found: dict) -> str:
+    """The short table: whole calls of everybody, settings tuned on this problem left out."""
+    ours = found["milliseconds of whole calls"]
+    theirs = found["milliseconds to relative suboptimality"]
+    rows = {name: row for name, row in ours.items() if "tuned" not in name}
+    rows |= {name: row for name, row in theirs.items() if not name.startswith("adafw")}
+    head = (
+        "CPU milliseconds of one thread, whole calls, to a relative suboptimality; "
+        f"{found['problem']}, logistic loss, l1 ball of radius {found['radius']:g} or the penalty "
+        "that matches it:"
+    )
+    return "\n".join([head, "", *times(rows)])
+
+
+def with_peers(page: str, found: dict) -> str:
+    """A front page with its table written anew."""
+    text = f"<!-- peers: begin -->\n{peers(found)}\n<!-- peers: end -->"
+    marks = re.compile("<!-- peers: begin -->.*?<!-- peers: end -->", re.DOTALL)
+    return marks.sub(lambda _: text, page)
 
 
 def figure(found: dict) -> None:
@@ -65,6 +94,8 @@ def main() -> None:
     if found:
         lines += ["", "## Against the peers", "", *versus(found), "", "![versus](versus.svg)"]
         figure(found)
+        for page in FRONT:
+            page.write_text(with_peers(page.read_text(), found))
     (DOCS / "tables.md").write_text("\n".join(lines) + "\n")
 
 

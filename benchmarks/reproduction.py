@@ -1,11 +1,13 @@
-"""The tables and figures of docs/reproduction.md, from the results of `adafw reproduce`.
+"""The pages under docs/reproduction and their overview, from the results of `adafw reproduce`.
 
     adafw reproduce all --out results
     python benchmarks/reproduction.py results     # takes over what is there
-    python benchmarks/reproduction.py             # writes the tables anew from what was taken over
+    python benchmarks/reproduction.py             # writes the pages anew from what was taken over
 
-Of each experiment docs/reproduction/ keeps summary.json and the figure; the page's tables between
-<!-- NAME: begin --> and <!-- NAME: end --> are written from them, so that page and numbers agree.
+Of each experiment docs/reproduction/ keeps summary.json and the figure. Its page, NAME.md, is made
+if there is none; what stands in it between <!-- NAME: begin --> and <!-- NAME: end --> is written
+from them, and so is the overview in docs/reproduction.md, so that pages and numbers agree. What is
+written around these marks stays.
 """
 
 import json
@@ -37,15 +39,62 @@ def keep_figure(figure: Path, kept: Path) -> None:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(kept, optimize=True)
 
 
-def render(page: str) -> str:
-    """The page with every marked part written anew."""
+def pages() -> dict[Path, str]:
+    """Every page and what should stand in it."""
+    tables = {kept.stem: json.loads(kept.read_text()) for kept in sorted(KEPT.glob("*.json"))}
+    out = {PAGE: _marked(PAGE.read_text(), "overview", overview(tables))}
+    for name, table in tables.items():
+        page = KEPT / f"{name}.md"
+        empty = f"# {table['title']}\n\n<!-- {name}: begin -->\n<!-- {name}: end -->\n"
+        text = page.read_text() if page.is_file() else empty
+        out[page] = _marked(text, name, section(name, table))
+    return out
 
-    def part(match: re.Match[str]) -> str:
-        name = match[1]
-        table = json.loads((KEPT / f"{name}.json").read_text())
-        return f"<!-- {name}: begin -->\n{section(name, table)}\n<!-- {name}: end -->"
 
-    return re.sub(r"<!-- ([\w-]+): begin -->.*?<!-- \1: end -->", part, page, flags=re.DOTALL)
+def _marked(page: str, name: str, text: str) -> str:
+    """The page with the part between the marks of `name` replaced."""
+    marks = re.compile(f"<!-- {name}: begin -->.*?<!-- {name}: end -->", re.DOTALL)
+    if not marks.search(page):
+        raise SystemExit(f"the page of {name} must hold <!-- {name}: begin --> and its end.")
+    return marks.sub(lambda _: f"<!-- {name}: begin -->\n{text}\n<!-- {name}: end -->", page)
+
+
+#: Verdicts that speak for a claim, and against it; all others leave it open.
+FOR, AGAINST = ("holds", "grows"), ("fails", "reversed", "no advantage", "does not grow")
+
+
+def overview(tables: dict[str, Any]) -> str:
+    """How many claims hold in which experiment, then where each claim holds and fails."""
+    rows, claims = [], {}
+    for name, table in tables.items():
+        sides = [_side(claim["verdict"]) for claim in table["claims"]]
+        form = "reduced" if table.get("reduced") else "full"
+        cells = (str(sides.count(i)) for i in range(3))
+        rows.append([f"[{name}](reproduction/{name}.md)", table["title"], form, *cells])
+        for claim in table["claims"]:
+            places = claims.setdefault((claim["statement"], claim["source"]), ([], [], []))
+            where = f"[{name}](reproduction/{name}.md)"
+            places[_side(claim["verdict"])].append(where)
+    blocks = [
+        "## By experiment",
+        _markdown(["experiment", "what", "form", "holds", "fails", "open"], rows),
+        "## By claim",
+        "A number says how many problems of an experiment are meant, where there are several.",
+        _markdown(
+            ["claim", "source", "holds on", "fails on", "open on"],
+            [[*key, *map(_counted, places)] for key, places in claims.items()],
+        ),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _side(verdict: str) -> int:
+    return 0 if verdict in FOR else 1 if verdict in AGAINST else 2
+
+
+def _counted(places: list[str]) -> str:
+    found = dict.fromkeys(places)
+    return ", ".join(p if places.count(p) == 1 else f"{places.count(p)} of {p}" for p in found)
 
 
 def section(name: str, table: dict[str, Any]) -> str:
@@ -60,12 +109,14 @@ def section(name: str, table: dict[str, Any]) -> str:
     budget = ", ".join(f"{key} = {value}" for key, value in table["budget"].items())
     environment = table["environment"]
     blocks = [
-        f"![{table['title']}](reproduction/{name}.png)",
-        f"{'Generated data' if series else data}. Each run {budget}; {len(table['seeds'])} seeds; "
-        f"{environment['processor']}, {environment['processes']} processes of one thread. "
-        f"{_known(table)}All numbers: [{name}.json](reproduction/{name}.json).",
-        "\n".join(f"* {note}" for note in table["notes"]),
+        f"[![{table['title']}]({name}.png)]({name}.png)",
+        f"{'Generated data' if series else data}.\nEach run {budget}; {len(table['seeds'])} seeds; "
+        f"{environment['processor']}, {environment['processes']} processes of one thread.\n"
+        f"{_known(table)}All numbers: [{name}.json]({name}.json).",
+        "\n".join(f"* {_folded(note)}" for note in table["notes"]),
+        "## Claims and verdicts",
         _claims(table),
+        "## Final numbers",
         _series(table) if series else _finals(table),
     ]
     return "\n\n".join(blocks)
@@ -80,17 +131,23 @@ def _known(table: dict[str, Any]) -> str:
         f"{doubt:.0e}" + (f" ({problem})" if len(doubts) > 1 else "")
         for problem, doubt in doubts.items()
     )
-    return f"The lower bound is within {listed} of the minimum. "
+    return f"The lower bound is within {listed} of the minimum.\n"
+
+
+def _folded(text: str) -> str:
+    """Long text of a list's item on several lines, broken after its semicolons."""
+    return text if len(text) < 150 else text.replace("; ", ";\n  ")
 
 
 def _claims(table: dict[str, Any]) -> str:
+    """A claim, its verdict, and below it the evidence, piece by piece."""
     several = len(table["data"]) > 1
-    rows = [
-        [claim["problem"]] * several
-        + [claim["statement"], claim["source"], claim["evidence"], f"**{claim['verdict']}**"]
-        for claim in table["claims"]
-    ]
-    return _markdown(["problem"] * several + ["claim", "paper", "here", "verdict"], rows)
+    lines = []
+    for claim in table["claims"]:
+        where = f"{claim['problem']}: " if several else ""
+        lines.append(f"* **{claim['verdict']}**: {where}{claim['statement']} ({claim['source']})")
+        lines += [f"  * {piece}" for piece in claim["evidence"].split("; ")]
+    return "\n".join(lines)
 
 
 def _finals(table: dict[str, Any]) -> str:
@@ -173,4 +230,5 @@ def _markdown(head: list[str], rows: list[list[str]]) -> str:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         take(Path(sys.argv[1]))
-    PAGE.write_text(render(PAGE.read_text()))
+    for page, text in pages().items():
+        page.write_text(text)

@@ -17,20 +17,22 @@ SOURCES = {p.relative_to(ROOT).as_posix(): p.read_text() for p in sorted(ROOT.rg
 
 # From low to high. A part imports those below it; parts of one layer do not import each other.
 LAYERS = [
-    {"typing"},
-    {"checks", "random", "kernels"},
-    {"arrays", "schedules"},
+    {"typing", "later"},
+    {"checks", "kernels", "memory"},
+    {"arrays", "random", "schedules"},
     {"describe", "lanczos"},
-    {"charts", "page"},
+    {"charts", "page", "versions"},
     {"constraints", "losses", "rows"},
     {"io", "objectives"},
     {"gradients", "metrics"},
     {"steps"},
+    {"algorithm"},
     {"algorithms"},
     {"names", "solver"},
     {"integrity"},
     {"recorder", "fused"},
     {"paths"},
+    {"distributed"},
     {"progress", "stopping", "tensorboard"},
     {"result", "auto_rate"},
     {"minimize"},
@@ -50,11 +52,12 @@ APART = {
 }
 HEAVY = {
     "numba", "torch", "sklearn", "matplotlib", "pandas", "rich", "click", "pooch", "pyarrow",
-    "tensorboard",
+    "tensorboard", "dask", "distributed",
 }  # fmt: skip
 # Parts that are themselves imported only when asked for, and what they may import at their top.
 MAY = {
     "kernels": {"numba"},
+    "distributed": {"distributed"},
     "torch": {"torch", "numba"},
     "sklearn": {"sklearn"},
     "cli": {"click"},
@@ -73,6 +76,7 @@ LONG = {
     "minimize.py: minimize": "16 keywords of the contract, each checked where it comes in",
     "kernels/libsvm.py: parse": "one automaton over bytes; its states share eight locals",
     "kernels/descent.py: descend": "one compiled loop, whose parts would share its locals",
+    "kernels/joint_descent.py: descend": "one compiled loop, whose parts would share its locals",
     "steps/corrective/atoms.py: improve": "one pass of the method, in the order of its lines",
 }
 

@@ -57,16 +57,10 @@ def test_all_work_is_counted(name):
     """What the trace says is what was evaluated; measuring a record costs m and counts nothing."""
     counted = adafw.Counted(problem())
     r = adafw.minimize(counted, adafw.L1Ball(5.0), ALGORITHMS[name], max_epochs=60)
-    assert r.state.search["next"] > 0  # windows have been closed
-    assert _rivals(r) > 0
+    assert r.learning_rate not in (10.0, 0.1)  # windows have been closed
     measured = counted.gradients - r.trace[-1].gradient_evaluations
     assert measured % 400 == 0
     assert measured >= 400 * len(r.trace)
-
-
-def _rivals(r):
-    """Evaluations beyond those of the iterations that are in the trace."""
-    return r.trace[-1].gradient_evaluations - r.trace[-1].iteration
 
 
 @pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdaGrad", "AdaSVRF"])
@@ -88,11 +82,10 @@ def test_a_run_goes_on_bit_for_bit_from_anywhere_in_the_search(name, tmp_path):
     f, ball, algorithm = problem(), adafw.L1Ball(5.0), ALGORITHMS[name]
     total = 30 if name in ("AdaFW", "AdaSFW") else 5
     whole = adafw.minimize(f, ball, algorithm, max_epochs=total)
-    windows = rivals = 0
+    windows = 0
     for k in range(1, 15):
         part = adafw.minimize(f, ball, algorithm, max_epochs=total * k / 15)
         windows += "end" in part.state.search
-        rivals += "move" in part.state.search
         part.state.save(tmp_path / "state.npz")
         rest = adafw.minimize(f, ball, algorithm, state=adafw.State.load(tmp_path / "state.npz"),
                               max_epochs=total)  # fmt: skip
@@ -100,11 +93,9 @@ def test_a_run_goes_on_bit_for_bit_from_anywhere_in_the_search(name, tmp_path):
         assert rest.learning_rate == whole.learning_rate
         assert rest.trace[-1].gradient_evaluations == whole.trace[-1].gradient_evaluations
     assert windows > 0
-    if name in ("AdaFW", "AdaCSFW"):
-        assert rivals > 0
 
 
-def test_paths_agree_while_no_decision_is_close():
+def test_paths_agree():
     rng = np.random.default_rng(1)
     X = sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.2))
     f = adafw.LinearModel(X, np.sign(rng.normal(size=300)), losses.Logistic())
@@ -115,7 +106,7 @@ def test_paths_agree_while_no_decision_is_close():
     assert [r.path for r in xs] == ["generic", "fused", "lazy"]
     for r in xs[1:]:
         assert np.abs(r.x - xs[0].x).max() <= 1e-9
-        assert r.learning_rate == xs[0].learning_rate
+        assert r.learning_rate == pytest.approx(xs[0].learning_rate, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -152,6 +143,35 @@ def test_a_rate_that_overflows_makes_way():
     assert r.status == "max_epochs"
 
 
+def test_a_rate_moves_by_what_its_window_met():
+    """q = bend / promised grows like eta, so that the rate follows target / q, within bounds."""
+    control = AutoRate.control
+    path = AutoRate.__new__(AutoRate)
+    assert path._factor([1.0, 1.0], control.lagging, control.lagging) == 1.0
+    assert path._factor([1.0, 1.0], 4 * control.lagging, control.lagging) == 0.5
+    assert path._factor([1.0, 1.0], 1e-9, control.lagging) == control.most
+    assert path._factor([1.0, 1.0], 1e9, control.lagging) == 1 / control.most
+    assert path._factor([-1.0, -1.0], 1.0, control.fresh) == 1 / control.most
+    assert 1 / control.most < path._factor([1.0, -0.1], 1.0, control.fresh) < 1  # noise
+    assert path._factor([1.0, 1.0], -1e-30, control.lagging) == 1.0  # rounding at a minimiser
+
+
+@pytest.mark.parametrize("first", [1e-4, 1e4])
+def test_a_wrong_first_rate_is_soon_forgotten(first, monkeypatch):
+    f, ball = problem(1500, 30), adafw.L1Ball(5.0)
+    plain = adafw.minimize(f, ball, adafw.AdaCSFW(), max_epochs=15)
+    init = AutoRate.__init__
+
+    def started_elsewhere(self, *args):
+        init(self, *args)
+        self.first *= first
+
+    monkeypatch.setattr(AutoRate, "__init__", started_elsewhere)
+    moved = adafw.minimize(f, ball, adafw.AdaCSFW(), max_epochs=15)
+    assert abs(moved.value - plain.value) <= 3e-3 * plain.value
+    assert 0.05 < moved.learning_rate / plain.learning_rate < 20
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match='learning_rate must be a number, a function of t or "aut'):
         adafw.AdaCSFW("fast")
@@ -166,7 +186,7 @@ def test_a_damaged_search_is_refused():
     r = adafw.minimize(f, ball, adafw.AdaCSFW(), max_iterations=1)
     assert "end" in r.state.search
     for key, value in (("end", 1.5), ("base.x", np.zeros(3)), ("base.gradient.alpha", np.ones(2)),
-                       ("base.nonsense", 1)):  # fmt: skip
+                       ("base.nonsense", 1), ("rate", -1.0), ("rate", 1)):  # fmt: skip
         state = r.state.copy()
         state.search[key] = value
         with pytest.raises(ValueError, match="state must come from a run of this problem"):

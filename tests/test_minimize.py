@@ -528,7 +528,9 @@ def test_the_callers_arrays_are_never_changed(regression):
 
 
 def test_importing_adafw_imports_nothing_heavy():
+    """Nor what a program may never ask for: sets, presets, losses, rows."""
     code = "import sys, adafw; print([m for m in ('torch', 'numba', 'sklearn', 'matplotlib', "
-    code += "'pandas', 'rich', 'click') if m in sys.modules])"
+    code += "'pandas', 'rich', 'click', 'adafw.algorithms', 'adafw.constraints.exports', "
+    code += "'adafw.losses', 'adafw.rows', 'zipfile', 'html') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -1,6 +1,9 @@
 """One table of names: complete, each thing under two names, one sentence for what is missing."""
 
+import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -8,16 +11,19 @@ import adafw
 from adafw import algorithms, losses
 from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
 
+#: Packages whose names are imported when first asked for.
+LAZY = {"constraints", "gradients", "metrics", "objectives", "steps"}
 #: Sets that plain parameters cannot describe.
-WITHOUT_NAME = {"Constraint", "Product", "UserSet"}
+WITHOUT_NAME = {"Columns", "Constraint", "Product", "UserSet"}
 #: Sets for the layers of networks, which `adafw.torch` names by its recipes.
 WITHOUT_NAME |= {"ColumnBall", "RMSBall", "RowBall"}
 
 
 def public(module, kind):
     return {
-        name for name, thing in vars(module).items()
-        if inspect.isclass(thing) and issubclass(thing, kind) and not inspect.isabstract(thing)
+        name for name in dir(module)
+        if inspect.isclass(thing := getattr(module, name))
+        and issubclass(thing, kind) and not inspect.isabstract(thing)
     }  # fmt: skip
 
 
@@ -26,8 +32,9 @@ def test_every_set_loss_and_preset_has_a_name():
     assert public(adafw, adafw.Constraint) - WITHOUT_NAME == {e.long_name for e in SETS}
     assert public(losses, losses.Loss) == {e.long_name for e in LOSSES}
     presets = {
-        name for name, thing in vars(adafw).items()
-        if inspect.isfunction(thing) and thing.__module__ == algorithms.__name__
+        name for name in adafw.__all__
+        if inspect.isfunction(thing := getattr(adafw, name))
+        and thing.__module__ == algorithms.__name__
     }  # fmt: skip
     assert presets == {e.long_name for e in ALGORITHMS}
 
@@ -77,3 +84,29 @@ def test_tasks():
 def test_bad_names_and_parameters(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+PACKAGES = ["adafw", *(f"adafw.{name}" for name in sorted(LAZY))]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_there_when_asked_for_first(package):
+    """Names are imported when asked for: in any order, each by itself, and starred."""
+    names = list(importlib.import_module(package).__all__)
+    assert len(set(names)) == len(names)
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[2:]:\n"
+        "    for loaded in [m for m in sys.modules if m.split('.')[0] == 'adafw']:\n"
+        "        del sys.modules[loaded]\n"
+        "    package = importlib.import_module(sys.argv[1])\n"
+        "    assert name in dir(package), name\n"
+        "    assert getattr(package, name) is getattr(package, name), name\n"
+        "    exec(f'from {sys.argv[1]} import {name}')\n"
+        "exec(f'from {sys.argv[1]} import *')\n"
+        "assert all(name in globals() for name in sys.argv[2:])\n"
+        "assert not hasattr(package, 'no_such_name')\n"
+    )
+    some = names[:: max(1, len(names) // 3)]  # each loads the package anew
+    done = subprocess.run([sys.executable, "-c", code, package, *some], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

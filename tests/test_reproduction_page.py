@@ -1,17 +1,51 @@
-"""docs/reproduction.md says what the kept results say, and nothing older."""
+"""The pages of docs/reproduction say what the kept results say, and nothing older."""
 
 import importlib.util
+import json
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_tables_are_those_of_the_kept_results():
+@pytest.fixture(scope="module")
+def script():
     spec = importlib.util.spec_from_file_location("page", ROOT / "benchmarks/reproduction.py")
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    text = page.PAGE.read_text()
-    assert page.render(text) == text
-    for kept in page.KEPT.glob("*.json"):
-        assert f"<!-- {kept.stem}: begin -->" in text
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_pages_are_those_of_the_kept_results(script):
+    pages = script.pages()
+    for page, text in pages.items():
+        assert page.is_file(), f"{page.name} is missing: run python benchmarks/reproduction.py"
+        assert page.read_text() == text, "stale: run python benchmarks/reproduction.py"
+    for kept in script.KEPT.glob("*.json"):
+        assert kept.with_suffix(".md") in pages
         assert kept.with_suffix(".png").is_file()
+
+
+def test_every_verdict_is_in_the_overview(script):
+    """As many places are named for claims as there are verdicts."""
+    text = script.PAGE.read_text()
+    tables = [json.loads(kept.read_text()) for kept in script.KEPT.glob("*.json")]
+    wanted = sum(len(table["claims"]) for table in tables)
+    by_experiment = text.split("## By experiment")[1].split("## By claim")[0]
+    rows = [line.split("|")[4:7] for line in by_experiment.splitlines() if "](rep" in line]
+    assert len(rows) == len(tables)
+    assert sum(int(cell) for row in rows for cell in row) == wanted
+
+
+def test_a_new_experiment_gets_its_page(script, tmp_path, monkeypatch):
+    kept, page = tmp_path / "reproduction", tmp_path / "reproduction.md"
+    kept.mkdir()
+    (kept / "new.json").write_text((script.KEPT / "svm.json").read_text())
+    page.write_text("<!-- overview: begin -->\n<!-- overview: end -->\n")
+    monkeypatch.setattr(script, "KEPT", kept)
+    monkeypatch.setattr(script, "PAGE", page)
+    pages = script.pages()
+    assert set(pages) == {page, kept / "new.md"}
+    assert pages[kept / "new.md"].startswith("# Support vector classification")
+    assert "[new](reproduction/new.md)" in pages[page]

@@ -1,11 +1,13 @@
 """What is paid around the iterations: reading, importing, starting, and the use of all cores."""
 
+import io
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +44,14 @@ def cores():
     f, _ = text_model()
     x = np.zeros(f.shape)
     x[::1000] = 1.0
+    points = [x, -x]  # in turn, as f remembers the gradient at the last one
 
     def on(threads):
         def work():
             before = os.environ["OMP_NUM_THREADS"]
             os.environ["OMP_NUM_THREADS"] = str(threads)
-            for _ in range(20):
-                f.gradient(x)
+            for k in range(20):
+                f.gradient(points[k % 2])
             os.environ["OMP_NUM_THREADS"] = before
             return 20
 
@@ -84,3 +87,13 @@ def importing():
         for _ in range(7)
     ]
     return {"ratio": statistics.median(times[1:]), "seconds": times}
+
+
+def wheel():
+    """Size of the wheel, MB."""
+    packed, source = io.BytesIO(), Path(adafw.__file__).parent
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.rglob("*")):
+            if path.suffix in (".py", ".toml", ".typed"):
+                archive.write(path, path.relative_to(source.parent))
+    return {"ratio": packed.tell() / 1e6}

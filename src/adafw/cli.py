@@ -14,6 +14,7 @@ from adafw import __version__
 
 #: Command -> its line of help. To add one: this line, and `command` in adafw.commands.<name>.
 COMMANDS = {
+    "convert": "Convert LIBSVM text to parts, which may be larger than memory.",
     "fit": "Fit a linear model under a constraint to a data file.",
     "info": "Say what a model file holds, or what is installed.",
     "predict": "Predict with a model, file in, file out, in bounded memory.",

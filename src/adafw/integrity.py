@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.solver import State

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from adafw import checks, integrity, paths, solver
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import floating
 from adafw.auto_rate import AutoRate, is_auto
 from adafw.constraints.base import Constraint
-from adafw.objectives.base import FiniteSum
+from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
 from adafw.random import as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, as_record
@@ -106,7 +106,7 @@ def minimize(
         runner = paths.find(f, constraint, algorithm, path)
     runner.prepare(f, constraint, algorithm, s)
     title = f"{algorithm} on {f!r} over {constraint!r}"
-    bar = Progress(str(algorithm), progress)
+    bar = Progress(str(algorithm), progress, f.status)
     with Interrupts() as interrupts:
         loop = _Loop(
             runner,
@@ -122,13 +122,18 @@ def minimize(
         )
         try:
             status = loop.run(s)
+        except Unavailable as lost:
+            lost.state = s
+            raise
         finally:
             bar.close()
             if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
                 source.bit_generator.state = thaw(s.rng).bit_generator.state
     rate = runner.rate(s) if isinstance(runner, AutoRate) else _rate(algorithm, s.t)
-    return conclude(s, f, algorithm, status, limits, tolerance, title, runner.name, rate)
+    return conclude(
+        s, f, constraint, algorithm, status, limits, tolerance, title, runner.name, rate
+    )
 
 
 def _rate(algorithm: Algorithm, t: int) -> float | None:
@@ -171,7 +176,8 @@ class _Loop:
                 return self._diverged(s, end)
             except KeyboardInterrupt:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
 
     @property
     def n_terms(self) -> int:
@@ -189,7 +195,8 @@ class _Loop:
                 return self.interrupts.seen
             clock.pause()
             s.cpu_seconds, s.wall_seconds = clock.cpu, clock.wall
-            self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+            if self.bar.due():
+                self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
             left = self._seconds_left(s)
             look = time.perf_counter() + min(_LOOK, left)
             clock.start()

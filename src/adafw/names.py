@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from adafw import algorithms, constraints, losses
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.losses import Loss, Task
 
@@ -26,6 +26,7 @@ class Named(Generic[T]):
 
     `parameters`: beside the radius, with the default that a linear model takes (NEEDED if none).
     `sized`: whether there is a radius. `matrices`: whether a set holds nothing but those.
+    `per_column`: whether it holds each column of a matrix, and not the matrix as a whole.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Named(Generic[T]):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     sized: bool = True
     matrices: bool = False
+    per_column: bool = False
 
     @property
     def long_name(self) -> str:
@@ -85,17 +87,22 @@ SETS: Registry[Constraint] = Registry(
     Named("l2", constraints.L2Ball, "Euclidean norm <= radius"),
     Named("linf", constraints.LInfBall, "every |x_i| <= radius"),
     Named("lp", constraints.LpBall, "p-norm <= radius", {"p": NEEDED}),
-    Named("simplex", constraints.Simplex, "x >= 0 of sum radius"),
-    Named("unit_simplex", constraints.UnitSimplex, "x >= 0 of sum <= radius"),
+    Named("simplex", constraints.Simplex, "x >= 0 of sum radius", per_column=True),
+    Named("unit_simplex", constraints.UnitSimplex, "x >= 0 of sum <= radius", per_column=True),
     Named("ksparse", constraints.KSparse, "|x_i| <= radius, their sum <= k radius", {"k": 10}),
     Named("group", constraints.GroupBall, "sum of the groups' norms <= radius", {"groups": NEEDED}),
     Named("nuclear", constraints.NuclearBall, "singular values of sum <= radius", _shape),
     Named("spectral", constraints.SpectralBall, "singular values <= radius", _shape),
+    Named("nonnegative", constraints.Nonnegative, "0 <= x_i <= radius"),
+    Named("monotone", constraints.Monotone, "-radius <= x_1 <= ... <= x_n <= radius",
+          per_column=True),
     Named("box", constraints.Box, "lower_i <= x_i <= upper_i",
           {"lower": NEEDED, "upper": NEEDED}, sized=False),
-    Named("hull", constraints.Hull, "mixtures of given vertices", {"vertices": NEEDED}, False),
+    Named("hull", constraints.Hull, "mixtures of given vertices", {"vertices": NEEDED}, False,
+          per_column=True),
     Named("polytope", constraints.Polytope, "A_ub x <= b_ub, A_eq x = b_eq, bounds",
-          {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)}, False),
+          {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)}, False,
+          per_column=True),
     Named("birkhoff", constraints.Birkhoff, "doubly stochastic matrices", {}, False, matrices=True),
 )  # fmt: skip
 

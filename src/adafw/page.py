@@ -29,10 +29,23 @@ tr.best td { background: #fff6ea; }
 .reversed, .no { background: #fde4e6; color: #8a1020; }
 .does { background: #fff1d6; color: #7a4a00; }
 .undecided, .not { background: #eceef1; color: #454a52; }
+.claims td:last-child { min-width: 24em; } .claims td:nth-last-child(3) { min-width: 14em; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; }
+#zoom { position: absolute; opacity: 0; } label[for=zoom] { display: inline-block; cursor: pointer;
+  color: var(--quiet); border: 1px solid var(--rule); border-radius: 6px; padding: 3px 10px; }
+label[for=zoom]::after { content: "Enlarge the figure"; }
+#zoom:focus-visible + label { outline: 2px solid #3b6fb6; }
+#zoom:checked + label::after { content: "Fit the figure to the page"; }
+#zoom:checked ~ .scroll svg { width: max(180%, 1500px); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; }
 dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 600px) { main { padding: 20px 14px 40px; } h1 { font-size: 21px; } }
+@media (max-width: 600px) { main { padding: 20px 14px 40px; } h1 { font-size: 21px; }
+  .claims, .claims tbody, .claims tr, .claims td { display: block; } .claims th { display: none; }
+  .claims tr { padding: 10px 0; border-bottom: 1px solid var(--rule); }
+  .claims td { border: none; padding: 2px 0; min-width: 0 !important; overflow-wrap: anywhere; }
+  .claims td:nth-last-child(3) { font-weight: 600; }
+  .claims td:nth-last-child(2) { color: var(--quiet); font-size: 13px; }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } }
 @media print { body { background: none; } main { padding: 0; } }
 """
 
@@ -48,9 +61,16 @@ def page(title: str, body: Sequence[str], style: str = "") -> str:
 
 
 def html_table(
-    head: list[str], rows: list[list[str]], numbers: Collection[int] = (), best: int = -1
+    head: list[str],
+    rows: list[list[str]],
+    numbers: Collection[int] = (),
+    best: int = -1,
+    kind: str = "",
 ) -> str:
-    """A table; the columns `numbers` are set to the right, the row `best` is tinted."""
+    """A table; the columns `numbers` are set to the right, the row `best` is tinted.
+
+    `kind` "claims" gives the last column room, and stacks the cells of a row on a phone.
+    """
 
     def cell(tag: str, i: int, text: str) -> str:
         return f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>"
@@ -62,7 +82,14 @@ def html_table(
         + "</tr>"
         for n, row in enumerate(rows)
     )
-    return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'
+    table = f'<table class="{kind}">' if kind else "<table>"
+    return f'<div class="scroll">{table}<tr>{top}</tr>{lines}</table></div>'
+
+
+def zoomed(svg: str) -> str:
+    """A figure that fits the page, and at a touch is drawn large enough to scroll about in."""
+    switch = '<input type="checkbox" id="zoom" aria-label="Enlarge the figure">'
+    return f'<figure>{switch}<label for="zoom"></label><div class="scroll">{svg}</div></figure>'
 
 
 def definitions(entries: Mapping[str, object]) -> str:

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from adafw import solver
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
-from adafw.metrics import AdaGrad
-from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.solver import FastPath, State
 
@@ -30,8 +28,7 @@ class Generic:
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         """Compiles the products and passes over long vectors that an iteration asks for."""
         s.workspace = {}  # of another path, and out of date after the first iteration
-        if type(f) in (LinearModel, WithIntercept):
-            _warm_up(f, algorithm)
+        _warm_up(f, algorithm)
         algorithm.step.prepare(f, constraint, s.x, s.step)
 
     def run(
@@ -75,6 +72,11 @@ def fast_paths() -> Sequence[FastPath]:
 
 
 def _warm_up(f: Any, algorithm: Algorithm) -> None:
+    from adafw.metrics import AdaGrad
+    from adafw.objectives import LinearModel, WithIntercept
+
+    if type(f) not in (LinearModel, WithIntercept):
+        return
     first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
     f.combine(f.slopes(zero, first), first)
     metric: Any = getattr(algorithm.step, "metric", None)

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from adafw.recorder import Record
@@ -15,27 +16,33 @@ class Progress:
     Shown if `show` is True, or if it is None, standard error is a terminal and the run takes more
     than a second (`ADAFW_PROGRESS=0` in the environment silences the latter). On a terminal it is
     one line, wiped at the end; in a log file a line now and then, at growing intervals. It is
-    drawn while the run's clock stands still.
+    drawn while the run's clock stands still. `status` adds what the objective has to say.
     """
 
-    def __init__(self, label: str, show: bool | None) -> None:
+    def __init__(
+        self, label: str, show: bool | None, status: Callable[[], str] = lambda: ""
+    ) -> None:
         self.terminal = sys.stderr.isatty()
         automatic = self.terminal and os.environ.get("ADAFW_PROGRESS", "1") != "0"
         self.show = automatic if show is None else show
-        self.label = label
+        self.label, self.status = label, status
         self.began = time.perf_counter()
         self.next = self.began + (1.0 if show is None else 0.1)
         self.bar: Any = None
         self.record: Record | None = None
 
+    def due(self) -> bool:
+        """Whether it is time to draw."""
+        return self.show and time.perf_counter() >= self.next
+
     def update(self, s: State, n_terms: int, done: float | None) -> None:
-        """Draws if it is time to; `done` is the share of the nearest limit used up."""
+        """Draws; `done` is the share of the nearest limit used up."""
         now = time.perf_counter()
-        if not self.show or now < self.next:
-            return
         epochs = s.gradient_evaluations / n_terms
         speed = epochs / s.wall_seconds if s.wall_seconds > 0 else 0.0
         text = f"{epochs:.1f} epochs, {speed:.3g}/s"
+        if about := self.status():
+            text = f"{text}  {about}"
         if self.record is not None:
             text = f"gap {self.record.gap:.2e}  f {self.record.value:.6g}  {text}"
         if self.terminal:

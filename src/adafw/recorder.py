@@ -41,6 +41,9 @@ class Record(NamedTuple):
 
 
 _COUNTS = ("iteration", "gradient_evaluations", "lmo_calls", "projections", "nonzeros")
+#: Where these stand in a row: on small problems, making a Record of each row would show.
+_LOWER_BOUND = Record._fields.index("lower_bound")
+_WALL_SECONDS = Record._fields.index("wall_seconds")
 
 
 def as_record(row: tuple[float, ...]) -> Record:
@@ -179,7 +182,7 @@ class Recorder:
         if not isinstance(self.every, Every):
             return math.inf
         # From the last record, not from a fixed beat: a resumed run keeps its distance.
-        last = as_record(s.records[-1]).wall_seconds if s.records else 0.0
+        last = s.records[-1][_WALL_SECONDS] if s.records else 0.0
         return self.every.seconds - (s.wall_seconds - last)
 
     def due(self, s: State) -> bool:
@@ -208,7 +211,7 @@ class Recorder:
                 gap = 0.0
         bound = math.nan
         if self.f.convex:
-            before = as_record(s.records[-1]).lower_bound if s.records else -math.inf
+            before = s.records[-1][_LOWER_BOUND] if s.records else -math.inf
             # fmax passes over NaN: one bad record does not lose the bounds before it.
             bound = float(np.fmax(before, value - gap))
         record = Record(

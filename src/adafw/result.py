@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
-from adafw.algorithms import Algorithm
-from adafw.charts import Curve, line_chart
+from adafw.algorithm import Algorithm
+from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
 from adafw.solver import State
@@ -64,6 +63,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What notebooks show: the same lines beside a small picture of the gap."""
+        from html import escape
+
+        from adafw.charts import Curve, line_chart
+
         epochs = self.trace["epoch"]
         chart = line_chart([Curve(epochs, self.trace["gap"])], "epochs", "gap", log=True)
         lines = "".join(
@@ -79,8 +82,8 @@ class Result:
 
 
 def conclude(
-    s: State, f: FiniteSum, algorithm: Algorithm, status: str, limits: Limits, tolerance: float,
-    title: str, path: str, learning_rate: float | None,
+    s: State, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, status: str,
+    limits: Limits, tolerance: float, title: str, path: str, learning_rate: float | None,
 ) -> Result:  # fmt: skip
     """The result of a run that ended with this status."""
     trace = Trace(s.records)
@@ -103,5 +106,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path, algorithm.step.active_set(s.x, s.step), learning_rate,
+        path, algorithm.step.active_set(constraint, s.x, s.step), learning_rate,
     )  # fmt: skip

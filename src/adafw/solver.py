@@ -8,13 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
-from adafw.io.arrays import TooLarge, read_npz, write_npz
-from adafw.io.damage import DAMAGE, is_damage
-from adafw.objectives.base import FiniteSum
+from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.random import freeze, thaw
 from adafw.typing import Array, Plain
 
@@ -116,11 +114,16 @@ class State:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a .npz file, without pickle; an old file survives any failure."""
+        from adafw.io.arrays import write_npz
+
         write_npz(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "State":
         """Reads what `save` wrote; anything else is refused in one sentence."""
+        from adafw.io.arrays import TooLarge, read_npz
+        from adafw.io.damage import DAMAGE, is_damage
+
         known = {"format", *(f.name for f in fields(cls))}
         try:
             arrays = read_npz(path, lambda name: name.partition(".")[0] in known, packed=False)
@@ -185,13 +188,16 @@ def run(
 
     `stop` is asked after each of them, and ends the run early if it says so.
     """
-    rng = thaw(s.rng)
+    rng = source = thaw(s.rng)
     counted = CountedSet(constraint)
     s.torn = True
-    last_x = None
+    last_x: Array | None = None
+    begun: Any = None
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
             for _ in range(n):
+                if f.remote:
+                    begun = freeze(rng)
                 point = algorithm.step.query(s.x, s.t, s.step)
                 g, s.gradient = algorithm.gradient.update(f, point, s.t, s.gradient, rng)  # line 2
                 if not all_finite(g):
@@ -205,8 +211,13 @@ def run(
         s.torn = False
     except NotFinite:  # an overflow on the way: a metric, a subproblem's gradient
         raise Diverged(last_x) from None
+    except Unavailable:
+        # Gradient estimators and steps change their states after the last thing they ask of f: of
+        # this iteration nothing has happened but its draw, which is taken back.
+        s.torn, source = False, begun
+        raise
     finally:
-        s.rng = freeze(rng)
+        s.rng = freeze(source)
         s.lmo_calls += counted.lmo_calls
         s.projections += counted.projections
     return s

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.solver import State
 
 

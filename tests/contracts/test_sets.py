@@ -85,6 +85,9 @@ SETS = [
     Case("LpBall inf", adafw.LpBall(2.0, np.inf), (6,), lambda g: -2 * np.abs(g).sum()),
     Case("Box", adafw.Box(np.arange(-3, 2), np.arange(-1, 4)), (5,),
          lambda g: np.minimum(g * np.arange(-3, 2), g * np.arange(-1, 4)).sum()),
+    Case("Nonnegative", adafw.Nonnegative(0.3), (6,), lambda g: 0.3 * np.minimum(g, 0).sum()),
+    Case("Monotone", adafw.Monotone(0.3), (6,),
+         lambda g: 0.3 * min(g[j:].sum() - g[:j].sum() for j in range(7))),
     Case("Simplex", adafw.Simplex(0.7), (6,), lambda g: 0.7 * g.min()),
     Case("UnitSimplex", adafw.UnitSimplex(0.3), (6,), lambda g: min(0, 0.3 * g.min())),
     Case("KSparse", adafw.KSparse(0.3, 2), (6,), lambda g: -0.3 * largest(g, 2)),
@@ -103,6 +106,9 @@ SETS = [
     Case("ColumnBall", adafw.ColumnBall(2.1), (3, 4),
          lambda g: -2.1 * np.linalg.norm(g, axis=0).sum()),
     Case("RMSBall", adafw.RMSBall(0.3), (2, 4), lambda g: -0.3 * 8**0.5 * np.linalg.norm(g)),
+    Case("Columns", adafw.Columns(adafw.Simplex(0.7)), (4, 3), lambda g: 0.7 * g.min(axis=0).sum()),
+    Case("Columns of balls", adafw.Columns(adafw.L2Ball(2.1)), (3, 2),
+         lambda g: -2.1 * np.linalg.norm(g, axis=0).sum()),
     Case("Birkhoff", adafw.Birkhoff(), (4, 4), permutations),
     Case("Polytope", adafw.Polytope(**CUT), (4,), lambda g: (CORNERS @ g).min()),
     Case("Product", adafw.Product([(adafw.L2Ball(2.0), 3), (adafw.Birkhoff(), (2, 2)),
@@ -335,7 +341,7 @@ def test_projection_does_not_expand_in_its_metric(case):
 def test_projection_is_not_the_euclidean_one(case):
     """Peers' "projected" adaptive methods project in the Euclidean norm whatever h is."""
     x, h = 10 * draw(case, 0), metric(case, 0, 2)
-    separable = case.name in ("LInfBall", "LpBall inf", "Box", "KSparse, all")
+    separable = case.name in ("LInfBall", "LpBall inf", "Box", "Nonnegative", "KSparse, all")
     same = np.allclose(case.set.project(x, h), case.set.project(x), atol=1e-6)
     assert same == separable
 

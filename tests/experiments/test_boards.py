@@ -15,7 +15,9 @@ def scalars(folder, name):
 def test_every_run_is_logged_once_and_whole(toml, tmp_path):
     pytest.importorskip("tensorboard")
     for _ in range(2):  # the second call finds all runs done, and logs anew
-        outcome = reproduce(toml, tmp_path / "out", workers=1, tensorboard=tmp_path / "logs")
+        outcome = reproduce(
+            toml, tmp_path / "out", quick=True, workers=1, tensorboard=tmp_path / "logs"
+        )
     for curve in outcome.curves:
         for seed, trace in curve.traces.items():
             run = tmp_path / "logs" / outcome.spec.name / curve.case.name / curve.label

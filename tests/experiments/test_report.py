@@ -118,6 +118,17 @@ def test_same_figure_same_bytes(finished):
     assert figures.svg(figures.draw(outcome)) == figures.svg(figures.draw(outcome))
 
 
+def test_page_is_made_for_phones_too(finished):
+    """Claims are stacked there, evidence has room elsewhere, the figure can be enlarged."""
+    _, folder = finished
+    text = (folder / "report.html").read_text()
+    assert '<table class="claims">' in text
+    assert text.count('id="zoom"') == 1
+    assert text.index('id="zoom"') < text.index("<svg")
+    narrow = text.split("@media (max-width: 600px)")[1]
+    assert ".claims td { display: block; }" in narrow
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
 def test_page_in_a_browser(finished, tmp_path):

@@ -23,7 +23,10 @@ from adafw.sklearn.base import OWN, SEARCH
 
 FIELDS = {f.name: f for f in fields(Settings)}
 #: Options that mean nothing to one of the estimators, and the one that scikit-learn names.
-LEFT_OUT = {FrankWolfeClassifier: {"delta", "seed"}, FrankWolfeRegressor: {"class_weight", "seed"}}
+LEFT_OUT = {
+    FrankWolfeClassifier: {"delta", "seed"},
+    FrankWolfeRegressor: {"class_weight", "multi_class", "seed"},
+}
 #: Models that choose the radius themselves, beside those they are made from.
 SEARCHES = {
     FrankWolfeClassifierCV: FrankWolfeClassifier,
@@ -82,12 +85,12 @@ def test_every_option_reaches_the_settings():
     words = [
         "data.svm", "--loss", "Huber", "--delta", "3", "--constraint", "KSparse", "--radius", "2",
         "-p", "k=4", "--algorithm", "AdaCSFW", "--learning-rate", "0.5", "--no-intercept",
-        "--class-weight", "balanced", "--tol", "0.1", "--max-epochs", "7", "--max-seconds", "9",
+        "--class-weight", "balanced", "--multi-class", "ovr", "--tol", "0.1", "--max-epochs", "7", "--max-seconds", "9",
         "--n-jobs", "-1", "--seed", "5",
     ]  # fmt: skip
     given = settings_of(fit_command.command.make_context("fit", words).params)
     wanted = Settings("Huber", 3.0, "KSparse", 2.0, {"k": 4}, "AdaCSFW", 0.5, False, "balanced",
-                      0.1, 7.0, 9.0, -1, 5)  # fmt: skip
+                      "ovr", 0.1, 7.0, 9.0, -1, 5)  # fmt: skip
     assert given == wanted
     assert all(getattr(given, name) != option.default for name, option in FIELDS.items())
     old = ["data.svm", "--time-limit", "9"]

@@ -16,6 +16,9 @@ def test_one_against_rest():
     three = Targets.of_classes(np.array([5, 7, 9, 5]))
     assert [v.tolist() for v in three.vectors] == [[1, -1, -1, 1], [-1, 1, -1, -1], [-1, -1, 1, -1]]
     assert three.task == "classification"
+    joint = Targets.of_classes(np.array([5, 7, 9, 5]), joint=True)
+    assert ([v.tolist() for v in joint.vectors], joint.scores) == ([[0, 1, 2, 0]], 3)
+    assert Targets.of_classes(np.array([5, 7, 7]), joint=True).outputs == 0
     part = Targets.of_classes(np.array([9, 9]), np.array([5, 7, 9]))
     assert [v.tolist() for v in part.vectors] == [[-1, -1], [-1, -1], [1, 1]]
 
@@ -25,7 +28,8 @@ def test_numbers_one_or_several():
     assert one.vectors[0].dtype == np.float32
     assert one.task == "regression"
     both = Targets.of_numbers(np.array([[1.0, 2.0], [3.0, 4.0]]), float)
-    assert [v.tolist() for v in both.vectors] == [[1, 3], [2, 4]]
+    assert [v.tolist() for v in both.vectors] == [[[1, 2], [3, 4]]]
+    assert (both.outputs, both.scores, one.outputs, one.scores) == (2, 2, 0, 1)
     with pytest.raises(ValueError, match="targets of a regression must be numbers, got"):
         Targets.of_numbers(np.array(["a"]), float)
 

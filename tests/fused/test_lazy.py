@@ -18,6 +18,10 @@ TINY = LazyL1(room=4, times=2)
 def algorithm(K, batch, eta=1.0, max_step=1.0):
     if K == 0:
         return adafw.CSFW(batch_size=batch)
+    if K is None:
+        return adafw.AdaCSFW(eta, batch_size=batch, inner="corrective")
+    if K == "projected":
+        return adafw.AdaGrad(eta, gradient=adafw.gradients.CSFW(batch))
     return adafw.AdaCSFW(eta, K, max_step, batch_size=batch)
 
 
@@ -33,7 +37,7 @@ def test_lazy_equals_generic_on_random_problems(data):
     )  # fmt: skip
     constraint = adafw.L1Ball(draw(st.sampled_from([0.1, 5.0])))
     algo = algorithm(
-        draw(st.integers(0, 6)),
+        draw(st.sampled_from([0, 1, 3, 6, None, "projected"])),
         draw(st.sampled_from([1, 3, 5, 2 * m + 1, lambda t: t % 4 + 0.5])),
         draw(st.sampled_from([0.05, 1.0, lambda t: 2 / (t + 1)])),
         draw(st.sampled_from([1.0, lambda t: 2 / (t + 2)])),
@@ -49,10 +53,10 @@ def test_lazy_equals_generic_on_random_problems(data):
             np.testing.assert_allclose(getattr(got, part)[key], value, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("K", [0, 1, 5])
+@pytest.mark.parametrize("K", [0, 1, 5, None])
 @pytest.mark.parametrize("batch", [1, 5])
 def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(K, batch):
-    rng = np.random.default_rng(K)
+    rng = np.random.default_rng(K or 7)
     A = sparse.random_array((400, 900), density=0.02, rng=rng, data_sampler=rng.standard_normal)
     y = A @ (rng.standard_normal(900) * (rng.random(900) < 0.05))
     f = adafw.LinearModel(A.tocsr(), y, adafw.losses.Squared())
@@ -68,7 +72,7 @@ def test_stale_reads_thinnings_and_rebuilds_happen_and_change_nothing(K, batch):
     assert same_counts(got, expected)
 
 
-@pytest.mark.parametrize("K", [0, 5])
+@pytest.mark.parametrize("K", [0, 5, None, "projected"])
 def test_stopping_saving_and_resuming_changes_no_bit(K, tmp_path):
     f = linear_model(200, 300, 1, density=0.05)
     constraint, algo = adafw.L1Ball(20.0), algorithm(K, 3)
@@ -82,7 +86,7 @@ def test_stopping_saving_and_resuming_changes_no_bit(K, tmp_path):
     assert same_bits(whole, parts)
 
 
-@pytest.mark.parametrize("K", [0, 5])
+@pytest.mark.parametrize("K", [0, 5, None, "projected"])
 def test_recording_changes_no_bit(K):
     f, constraint, algo = (
         linear_model(100, 200, 2, density=0.05),
@@ -94,7 +98,7 @@ def test_recording_changes_no_bit(K):
     assert same_bits(often.state, never.state)
 
 
-@pytest.mark.parametrize("K", [0, 5])
+@pytest.mark.parametrize("K", [0, 5, None, "projected"])
 def test_a_path_can_be_left_and_taken_up_again(K):
     f, constraint, algo = (
         linear_model(100, 200, 3, density=0.05),

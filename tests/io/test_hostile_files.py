@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from adafw import memory
 from adafw.datasets import load_parts, read_libsvm, save_parts
-from adafw.io import arrays, memory
+from adafw.io import arrays
 from adafw.io.arrays import read_npz, write_npz
 from adafw.io.tables import read_table
 from adafw.solver import State

@@ -1,5 +1,7 @@
 import bz2
+import itertools
 import json
+import re
 import tracemalloc
 
 import numpy as np
@@ -8,7 +10,8 @@ from scipy import sparse
 
 import adafw
 from adafw.datasets import libsvm_to_parts, load_parts, read_libsvm, save_parts, write_libsvm
-from adafw.io import parts
+from adafw.io import growing, parts
+from adafw.rows import as_rows
 
 
 def sample(m=200, n=40, seed=0, dtype=np.float64):
@@ -110,7 +113,7 @@ def test_converter_equals_reader_whatever_the_block_size(tmp_path, block_bytes, 
 
 
 def test_converter_uses_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "_CHUNK", 1 << 12)
+    monkeypatch.setattr(growing, "CHUNK", 1 << 12)
     path = tmp_path / "file.svm"
     path.write_text("1 1:0.5 7:0.25 9:-1\n" * 300_000)
     libsvm_to_parts(path, tmp_path / "parts", block_bytes=1 << 14)  # compiles
@@ -123,7 +126,7 @@ def test_converter_uses_bounded_memory(tmp_path, monkeypatch):
 
 
 def test_ids_that_turn_out_wide(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "_CHUNK", 3)
+    monkeypatch.setattr(growing, "CHUNK", 3)
     path = tmp_path / "file.svm"
     path.write_text("1 1:1 2:2 4:3 5:4\n" * 5 + "1 3000000000:5\n" + "1 2:7\n")
     A, _ = libsvm_to_parts(path, tmp_path / "parts", block_bytes=20)
@@ -182,3 +185,80 @@ def test_nan_is_found_in_every_piece():
         adafw.LinearModel(values, np.ones(1 << 12), adafw.losses.Squared())
     values[-1, -1] = 1e300  # its square overflows, it is finite
     adafw.LinearModel(values, np.ones(1 << 12), adafw.losses.Squared())
+
+
+def row_bytes(A, y):
+    """Each row as something to sort and count."""
+    return sorted((float(y[i]), A[[i]].toarray().tobytes()) for i in range(A.shape[0]))
+
+
+@pytest.mark.parametrize("block_bytes", [40, 1000, 1 << 20])
+def test_a_shuffle_keeps_every_row_with_its_target_and_moves_most(tmp_path, block_bytes):
+    A, y = sample(m=300)
+    y = y * np.arange(1, 301)  # each its own
+    path = tmp_path / "file.svm"
+    write_libsvm(path, A, y)
+    how = {"block_bytes": block_bytes, "n_features": A.shape[1]}
+    B, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=3, **how)
+    assert row_bytes(B, z) == row_bytes(A, y)
+    assert np.count_nonzero(z == y) < 10
+    assert {file.name for file in (tmp_path / "parts").iterdir()} == {
+        "manifest.json", "data.npy", "indices.npy", "indptr.npy", "y.npy",
+    }  # fmt: skip
+    again, _ = libsvm_to_parts(path, tmp_path / "again", shuffle=3, **how)
+    assert_equal(again, B)
+    other, _ = libsvm_to_parts(path, tmp_path / "other", shuffle=4, **how)
+    assert (other != B).nnz > 0
+    assert json.loads((tmp_path / "parts" / "manifest.json").read_text())["shuffle"] == 3
+
+
+def test_every_order_is_as_likely(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:1\n2 1:1\n3 1:1\n")
+    orders = [
+        tuple(libsvm_to_parts(path, tmp_path / "parts", shuffle=seed, block_bytes=6)[1])
+        for seed in range(300)
+    ]
+    counts = [orders.count(order) for order in itertools.permutations((1.0, 2.0, 3.0))]
+    assert sum(counts) == 300
+    # 50 expected in each, with a deviation of 6.5; heaps hold four lines, so some are dealt twice.
+    assert min(counts) > 25
+    assert max(counts) < 75
+
+
+def test_ids_that_need_64_bits_and_come_late_are_shuffled_too(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:1\n" * 30 + "2 1:1 3000000000:5\n" + "3 2:1\n" * 30)
+    B, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=0, block_bytes=100)
+    assert sorted(z) == [1.0] * 30 + [2.0] + [3.0] * 30
+    i = int(np.flatnonzero(z == 2.0)[0])
+    assert B.indices[B.indptr[i] : B.indptr[i + 1]].tolist() == [0, 2999999999]
+    assert B.data[B.indptr[i] : B.indptr[i + 1]].tolist() == [1.0, 5.0]
+
+
+def test_bytes_done_are_told(tmp_path, capsys):
+    path = tmp_path / "file.svm.gz"
+    A, y = sample(m=2000)
+    write_libsvm(path, A, y)
+    libsvm_to_parts(path, tmp_path / "parts", progress=True, shuffle=1, block_bytes=1 << 12)
+    said = capsys.readouterr().err
+    assert re.search(r"converting file.svm.gz +\d+%  [\d.]+ kB of [\d.]+ kB, [\d.]+ \wB/s", said)
+    libsvm_to_parts(path, tmp_path / "parts")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_wrong_seed_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="shuffle must be an integer >= 0, got -1"):
+        libsvm_to_parts("none.svm", tmp_path / "parts", shuffle=-1)
+
+
+def test_parts_larger_than_half_the_memory_are_streamed(tmp_path, monkeypatch):
+    A, y = sample()
+    save_parts(tmp_path / "parts", A, y)
+    size = sum(file.stat().st_size for file in (tmp_path / "parts").glob("*.npy"))
+    for limit, streamed in ((2 * size, False), (2 * size - 1, True)):
+        monkeypatch.setattr(parts, "machine_bytes", lambda limit=limit: limit)
+        B, _ = load_parts(tmp_path / "parts")
+        assert as_rows(B).streamed is streamed
+        assert_equal(B, A)
+    assert as_rows(load_parts(tmp_path / "parts", stream=True)[0]).streamed

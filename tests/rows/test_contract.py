@@ -1,12 +1,14 @@
 """What every kind of rows promises: what its dense matrix gives. A new kind is a line in ROWS."""
 
 import json
+import tempfile
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from adafw.rows import CentredRows, EntryRows, MatrixRows, Rows, as_rows
+from adafw.datasets import load_parts, save_parts
+from adafw.rows import CentredRows, CSRRows, DenseRows, EntryRows, MatrixRows, Rows, as_rows
 
 
 def matrix(dtype=np.float64, m=30, n=6):
@@ -29,6 +31,20 @@ def entries(dtype):
     return A, EntryRows(r, c, (3, 2), np.dtype(dtype))
 
 
+def streamed(dtype, kind):
+    """Rows of parts that are read, in pieces of three rows or so."""
+    A = matrix(dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        save_parts(f"{folder}/parts", kind(A), np.ones(len(A)))
+        rows = as_rows(load_parts(f"{folder}/parts", stream=True)[0])
+        return A, rows  # the files are open, and stay until they are closed
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr("adafw.rows.streamed.PIECE", 150)
+
+
 #: (a dense matrix, the rows that stand for it).
 ROWS = {
     "dense": lambda dtype: (matrix(dtype), as_rows(matrix(dtype))),
@@ -39,9 +55,13 @@ ROWS = {
         matrix(dtype),
         MatrixRows(as_rows(sparse.csr_array(matrix(dtype))), (2, 3)),
     ),
+    "streamed csr": lambda dtype: streamed(dtype, sparse.csr_array),
+    "streamed dense": lambda dtype: streamed(dtype, np.array),
 }
-STORED = {"dense": 180, "csr": np.count_nonzero(matrix()), "entries": 5}
-WITH_COLUMNS = ("dense", "csr", "centred")
+#: What is taken from a disk is in memory.
+TAKEN = {"streamed csr": CSRRows, "streamed dense": DenseRows}
+STORED = {"dense": 180, "streamed dense": 180, "csr": np.count_nonzero(matrix()), "entries": 5}
+WITH_COLUMNS = ("dense", "csr", "centred", "streamed csr", "streamed dense")
 
 each_kind = pytest.mark.parametrize("kind", ROWS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -95,7 +115,7 @@ def test_rows_taken_are_those_of_the_matrix(kind):
     A, rows = ROWS[kind](np.float64)
     chosen = np.array([4, 1, 1, 3])
     some = rows.take(chosen)
-    assert type(some) is type(rows)
+    assert type(some) is TAKEN.get(kind, type(rows))
     assert some.shape == (4, *rows.shape[1:])
     x = np.random.default_rng(3).normal(size=rows.shape[1:])
     close(some.dot(x), A[chosen] @ x.ravel())
@@ -121,7 +141,7 @@ def test_in_double_precision_products_are_float64(kind):
 def test_columns_are_those_of_the_matrix(kind, chosen, dtype):
     A, rows = ROWS[kind](dtype)
     some, B = rows.columns(np.array(chosen)), A[:, chosen]
-    assert type(some) is type(rows)
+    assert type(some) is TAKEN.get(kind, type(rows))
     assert some.dtype == dtype
     rng = np.random.default_rng(5)
     x, p = rng.normal(size=len(chosen)).astype(dtype), rng.normal(size=len(A)).astype(dtype)
@@ -168,7 +188,7 @@ def test_blocks_are_rows_of_the_matrix(kind):
     close(rows.block(slice(3, 9)), A[3:9])
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "streamed csr", "streamed dense"])
 def test_centred_rows_have_mean_zero(kind):
     A, rows = ROWS[kind](np.float64)
     w = np.random.default_rng(7).random(len(A))

@@ -9,7 +9,7 @@ from adafw.commands.options import data_options, echo_json, settings_of, setting
 
 
 @click.command(name="fit", short_help="Fit a linear model under a constraint.")
-@click.argument("data", type=click.Path())
+@click.argument("data", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
@@ -71,14 +71,26 @@ from adafw.commands.options import data_options, echo_json, settings_of, setting
     type=click.Path(dir_okay=False),
     help="Write a page about the fit: data, certificate, convergence, coefficients, score (html).",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Fit on so many processes of this machine (Dask); DATA may be several parts.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Fit on the Dask cluster of this scheduler; its workers must see the files.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No live line.")
-def command(as_json: bool, **options: Any) -> None:
+def command(as_json: bool, data: tuple[str, ...], **options: Any) -> None:
     """Fits a linear model under a constraint to DATA and writes it, with a certificate.
 
-    DATA is a LIBSVM file (plain, gz, bz2 or xz), CSV, Parquet, npy (target in the last column) or
-    npz (X and y, or a sparse matrix and y). Values of --param: k=10, shape=20,30, groups=@FILE.
+    DATA is a LIBSVM file (plain, gz, bz2 or xz), CSV, Parquet, npy (target in the last column),
+    npz (X and y, or a sparse matrix and y) or a directory of parts, which `adafw convert` writes
+    and which may be larger than memory. Values of --param: k=10, shape=20,30, groups=@FILE.
     --max-seconds counts from the reading of DATA on, over all classes. Ctrl-C keeps what there is.
+    With --workers or --scheduler, DATA is one or more parts, whose rows stay on the workers.
     --radius cv tries 30 radii, from no effect to where the set stops binding, in every fold.
 
     Exit codes: 0 the model is written (a fit that stopped before its tolerance says so on standard
@@ -92,7 +104,7 @@ def command(as_json: bool, **options: Any) -> None:
     if choose:
         options["radius"] = str(Settings.radius)
     settings = settings_of(options)
-    files = Files(**options, choose=choose)
+    files = Files(data=data[0], parts=data, **options, choose=choose)
     done = fit_file(settings, files)
     model = done.model
     if as_json:

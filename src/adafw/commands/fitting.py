@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import __version__
+from adafw.commands.cluster import client_of, read_parts
 from adafw.commands.options import clean, refuse_same_file
 from adafw.commands.radius import Search, search_radius, write_path
 from adafw.commands.report import Sample, label_of, render
@@ -60,9 +61,13 @@ class Files:
     test: str | None
     report: str | None
     quiet: bool
+    parts: tuple[str, ...] = ()
+    workers: int | None = None
+    scheduler: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "output", Path(self.output or default_output(self.data)))
+        object.__setattr__(self, "output", Path(self.output or default_output(self.name)))
+        self._check_cluster()
         if self.resume and self.checkpoint is None:
             raise click.UsageError("--resume needs --checkpoint FILE to go on from.")
         if not 0 <= self.checkpoint_every < math.inf:
@@ -70,7 +75,12 @@ class Files:
                 f"--checkpoint-every must be a number >= 0, got {self.checkpoint_every:g}."
             )
         refuse_same_file(
-            {"DATA": self.data, "--labels": self.labels, "--test": self.test},
+            {
+                "DATA": self.data,
+                **{part: part for part in self.parts[1:]},
+                "--labels": self.labels,
+                "--test": self.test,
+            },
             {
                 "--output": self.output,
                 "--checkpoint": self.checkpoint,
@@ -79,18 +89,52 @@ class Files:
                 "--radius-path": self.radius_path,
             },
         )
-        if self.test is not None:  # before a long fit, not after it
-            open(self.test, "rb").close()
+        if self.test is not None and not Path(self.test).is_dir():
+            open(self.test, "rb").close()  # before a long fit, not after it
         written = (self.output, self.checkpoint, self.plot, self.report, self.radius_path)
         for path in filter(None, written):
             if not Path(path).parent.is_dir():
                 raise click.UsageError(f"{path} must lie in a directory that exists.")
 
-    def read(self) -> tuple[Piece, NDArray[Any]]:
+    @property
+    def distributed(self) -> bool:
+        """Whether a cluster does the work."""
+        return self.workers is not None or self.scheduler is not None
+
+    @property
+    def name(self) -> str:
+        """DATA, or what the names of several parts begin with."""
+        if len(self.parts) < 2:
+            return self.data
+        first, last = min(self.parts), max(self.parts)
+        alike = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+        common = first[: next(alike, len(first))].rstrip("-_.0123456789")
+        return common if common and not common.endswith("/") else f"{common}parts"
+
+    def _check_cluster(self) -> None:
+        if not self.distributed:
+            if len(self.parts) > 1:
+                raise click.UsageError(
+                    f"DATA must be one file, got {len(self.parts)}: several are parts for "
+                    "--workers N or --scheduler ADDRESS."
+                )
+            return
+        for given, option in (
+            (self.workers and self.scheduler, "--scheduler with --workers"),
+            (self.labels, "--labels"),
+            (self.choose, "--radius cv"),
+        ):
+            if given:
+                raise click.UsageError(f"{option} cannot be used on a cluster's workers.")
+
+    def read(self, client: Any = None) -> tuple[Piece, NDArray[Any]]:
         """The table, and its targets."""
+        if client is not None:
+            return read_parts(self.parts, client, self.format_, self.target, self.n_features,
+                              self.dtype)  # fmt: skip
         if self.labels is None:
-            libsvm = format_of(self.data, self.format_) == "libsvm"
-            columns = Columns(target=self.target, n_features=self.n_features if libsvm else None)
+            by_ids = format_of(self.data, self.format_) in ("libsvm", "parts")
+            columns = Columns(target=self.target, n_features=self.n_features if by_ids else None)
             table = read_table(self.data, self.format_, columns, self.dtype)
             assert table.y is not None
             return table, table.y
@@ -121,26 +165,42 @@ class Done:
 
 def fit_file(settings: Settings, files: Files) -> Done:
     """Fits and writes all that was asked for; warnings go to standard error."""
+    with client_of(files.workers, files.scheduler) as client:
+        return _fit_file(settings, files, client)
+
+
+def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     deadline = Deadline(settings.max_seconds)
     # Names that have no meaning are refused before the file is read.
-    settings.plan(decide_task(np.empty(0), files.task, settings.loss))
+    settings.check(decide_task(np.empty(0), files.task, settings.loss))
     if files.choose or files.radius_path is not None:
         check_sized(settings.constraint)
-    table, y = files.read()
+    table, y = files.read(client)
     task = decide_task(y, files.task, settings.loss)
     classify = task == "classification"
-    targets = Targets.of_classes(y) if classify else Targets.of_numbers(y, files.dtype)
+    if classify:
+        targets = Targets.of_classes(y, joint=settings.joint)
+    else:
+        targets = Targets.of_numbers(y, files.dtype)
+    n = int(table.X.shape[1])
+    targets.plan(settings, n)
     weights = targets.weights(settings.class_weight, None, files.dtype)
     design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
+    if design.rows.streamed and files.choose:
+        raise ValueError(
+            f"--radius cv must have data that fit into memory several times, got {files.data}; "
+            "choose the radius on a part of the rows, or with --test."
+        )
     data = _data(design, y)
-    search, plan = _choose(Problem(table.X, y, weights, settings, task, targets.classes), files,
-                           deadline)  # fmt: skip
+    problem = Problem(table.X, y, weights, settings, task, targets.classes)
+    search, settings = _choose(problem, files, deadline)
+    plan = targets.plan(settings, n)
     checkpoint = Checkpoint(
         files.checkpoint, {"data": data, **plan.identity()}, files.checkpoint_every
     )
     if files.resume:
         checkpoint.load()
-    live = Live(settings.tol, len(targets), not files.quiet)
+    live = Live(settings.tol, len(targets), not files.quiet, design.rows.status)
     try:
         fitted = fit_targets(
             design, targets, plan, deadline=deadline, checkpoint=checkpoint, watch=live
@@ -165,8 +225,8 @@ def fit_file(settings: Settings, files: Files) -> Done:
     return Done(model, fitted, test)
 
 
-def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Plan]:
-    """What --radius cv and --radius-path ask for, and the plan with the radius chosen."""
+def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Settings]:
+    """What --radius cv and --radius-path ask for, and settings with the radius chosen."""
     search, settings = None, problem.settings
     if files.choose:
         # A part of the time is kept for the fit itself.
@@ -176,7 +236,7 @@ def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search 
     if files.radius_path is not None:
         part = Deadline(None if settings.max_seconds is None else 0.5 * deadline.left)
         write_path(files.radius_path, problem, search, part)
-    return search, settings.plan(problem.task)
+    return search, settings
 
 
 def default_output(data: str) -> Path:
@@ -198,14 +258,16 @@ def _data(design: Design, y: NDArray[Any]) -> dict[str, Plain]:
 def _model(
     fitted: Fitted, plan: Plan, targets: Targets, files: Files, table: Piece, data: dict[str, Plain]
 ) -> LinearModelFile:
-    loss = next(e.name for e in LOSSES if e.make is type(plan.loss))
+    joint = targets.outputs > 0
+    loss = "logistic" if joint else next(e.name for e in LOSSES if e.make is type(plan.loss))
     header = {
         "adafw": __version__,
         "settings": {
             **plan.settings.plain(), "loss": loss, "task": targets.task, "dtype": files.dtype,
+            "multi_class": "multinomial" if joint else "ovr",
         },
         "certificate": [_certificate(fit) for fit in fitted.fits],
-        "data": {"file": Path(files.data).name, **data},
+        "data": {"file": Path(files.name).name, **data},
         "features": None if table.features is None else list(table.features),
         "target": files.target,
         "zero_based": table.zero_based,
@@ -241,6 +303,7 @@ def describe_model(model: LinearModelFile, path: str) -> str:
     if model.classes is not None:
         lines.append(f"  classes      {', '.join(label_of(c) for c in model.classes[:10])}"
                      + (", ..." if len(model.classes) > 10 else ""))  # fmt: skip
+    size_of_fit = model.coef.size // len(model.header["certificate"])
     for k, c in enumerate(model.header["certificate"]):
         several = len(model.header["certificate"]) > 1
         which = (
@@ -249,7 +312,7 @@ def describe_model(model: LinearModelFile, path: str) -> str:
         lines.append(
             f"  {which}{c['status']}, objective {_number(c['value'], 8)}, gap {_number(c['gap'])} "
             f"({c['algorithm']}, {c['iterations']} iterations, {c['nonzeros']} of "
-            f"{model.n_features} coefficients, {_number(c['seconds'])} s)"
+            f"{size_of_fit} coefficients, {_number(c['seconds'])} s)"
         )
     return "\n".join(lines)
 

@@ -1,12 +1,8 @@
 """adafw info: what a file holds, or what is installed."""
 
-from typing import Any
-
 import click
 
 from adafw.commands.options import echo_json
-
-EXTRAS = ("scikit-learn", "torch", "matplotlib", "pandas", "pyarrow")
 
 
 @click.command(name="info", short_help="What a model file holds, or what is installed.")
@@ -18,11 +14,12 @@ def command(file: str | None, as_json: bool) -> None:
     Exit codes: 0 done, 1 the file could not be read, 2 it is no model file.
     """
     if file is None:
-        found = _versions()
+        from adafw.versions import show_versions, versions
+
         if as_json:
-            echo_json(found)
+            echo_json(versions())
         else:
-            click.echo("\n".join(f"{name:<14} {version or '-'}" for name, version in found.items()))
+            show_versions()
         return
     from adafw.commands.fitting import describe_model
     from adafw.fitting.model import LinearModelFile
@@ -33,18 +30,3 @@ def command(file: str | None, as_json: bool) -> None:
         echo_json({**model.header, "classes": classes, "n_features": model.n_features})
     else:
         click.echo(describe_model(model, file))
-
-
-def _versions() -> dict[str, Any]:
-    import platform
-    from importlib import metadata
-
-    from adafw import __version__
-
-    found: dict[str, Any] = {"adafw": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "numba", *EXTRAS):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return found

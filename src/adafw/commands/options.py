@@ -12,7 +12,7 @@ import click
 
 from adafw.fitting.settings import Settings
 
-FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
+FORMATS = ("libsvm", "csv", "parquet", "npy", "npz", "parts")
 Command = Callable[..., Any]
 
 
@@ -111,19 +111,40 @@ def as_number(text: str) -> Any:
 
 
 def parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """key=value pairs; a value @FILE is read from a file of numbers, one a line."""
+    """key=value pairs; a value @FILE is read from a file of numbers.
+
+    A .npy file is an array; of text, lines of one number are a vector, of several (separated by
+    commas or blanks) a matrix. "none" stands for a bound that there is not.
+    """
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
             raise click.UsageError(f"--param must be key=value, got {pair!r}.")
         if text.startswith("@"):
-            words = Path(text[1:]).read_text().split()
-            found[key] = [as_number(word) for word in words]
+            found[key] = _numbers_in(text[1:])
         else:
-            value = as_number(text)
+            value = _bound(as_number(text))
             found[key] = tuple(value) if key == "shape" and isinstance(value, list) else value
     return found
+
+
+def _bound(value: Any) -> Any:
+    """None for the word "none", alone or in a list."""
+    if isinstance(value, list):
+        return [_bound(part) for part in value]
+    return None if value == "none" else value
+
+
+def _numbers_in(path: str) -> Any:
+    """A vector or a matrix of numbers from a file."""
+    if path.endswith(".npy"):
+        import numpy as np
+
+        return np.load(path, allow_pickle=False)
+    lines = [line.replace(",", " ").split() for line in Path(path).read_text().splitlines()]
+    rows = [[_bound(as_number(word)) for word in words] for words in lines if words]
+    return [row[0] for row in rows] if all(len(row) == 1 for row in rows) else rows
 
 
 def refuse_same_file(

@@ -32,7 +32,8 @@ def command(
 ) -> None:  # fmt: skip
     """Writes a prediction of MODEL for every row of DATA, one a line.
 
-    The data are read in pieces: files larger than memory are fine, but for npz. A target column
+    The data, a file or a directory of parts, are read in pieces: larger than memory is fine, but
+    for npz. A target column
     is ignored where the file has one. CSV and Parquet columns are matched by name.
 
     Exit codes: 0 done, 1 files could not be read or written, 2 wrong usage or bad data, 130

@@ -67,7 +67,7 @@ def write_path(path: str, problem: Problem, search: Search | None, deadline: Dea
     design, targets = problem.part()
     head = ["radius", "objective", "gap", "nonzeros"]
     rows: list[list[float | int | str]] = []
-    for radius, fitted in walk(design, targets, problem.settings, problem.task, radii, deadline):
+    for radius, fitted in walk(design, targets, problem.settings, radii, deadline):
         used = int(np.count_nonzero(np.abs(fitted.predictor.coef).max(axis=0) > 1e-15 * radius))
         value, gap = (sum(getattr(fit, name) for fit in fitted.fits) for name in ("value", "gap"))
         rows.append([radius, value, gap, used])

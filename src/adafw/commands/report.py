@@ -123,7 +123,7 @@ def _tiles(model: LinearModelFile, test: dict[str, Plain] | None) -> str:
 
 
 def _certificate(model: LinearModelFile) -> str:
-    names = _score_names(model)
+    names = _fit_names(model)
     head = ["Objective", "Gap", "At least", "Status", "Algorithm", "Iterations", "Outside the set"]
     rows = []
     for name, part in zip(names, model.header["certificate"], strict=True):
@@ -143,7 +143,7 @@ def _certificate(model: LinearModelFile) -> str:
 
 
 def _convergence(model: LinearModelFile, fitted: Fitted) -> str:
-    names = _score_names(model)
+    names = _fit_names(model)
     gaps, values = [], []
     for k, (fit, name) in enumerate(zip(fitted.fits, names, strict=True)):
         epochs = fit.trace["epoch"]
@@ -238,6 +238,12 @@ def _score_names(model: LinearModelFile) -> list[str]:
     if model.classes is None or len(model.coef) == 1:
         return [""] * len(model.coef)
     return [label_of(c) for c in model.classes]
+
+
+def _fit_names(model: LinearModelFile) -> list[str]:
+    """The class of each certificate; nothing where one is for all."""
+    fits = len(model.header["certificate"])
+    return _score_names(model) if fits > 1 else [""]
 
 
 def _relative(part: dict[str, Any]) -> float:

@@ -30,9 +30,9 @@ def command(
 ) -> None:  # fmt: skip
     """Runs EXPERIMENT and writes trace.csv, summary.json, figure.svg, figure.png, report.html.
 
-    EXPERIMENT is a name (svm, year, rcv1, sensitivity, dear-sets; networks: imdb, cifar10, imdb-K,
-    cifar10-K, chars, fashion), "all" for those that do not take hours, or your own TOML file. A
-    call that was killed or interrupted goes on where it stopped when it is given again.
+    EXPERIMENT is a name (svm, year, rcv1, sensitivity, dear-sets, zoo; networks: imdb, cifar10,
+    imdb-K, cifar10-K, chars, fashion), "all" for those that do not take hours, or your own TOML
+    file. A call that was killed or interrupted goes on where it stopped when it is given again.
     """
     from adafw.experiments import reproduce
 

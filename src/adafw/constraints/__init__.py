@@ -1,40 +1,10 @@
 """Sets: what can be minimised over, each with its linear minimisation and its projection."""
 
-from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
-from adafw.constraints.base import Constraint
-from adafw.constraints.birkhoff import Birkhoff
-from adafw.constraints.box import Box
-from adafw.constraints.group_ball import GroupBall
-from adafw.constraints.hull import Hull
-from adafw.constraints.k_sparse import KSparse
-from adafw.constraints.line_balls import ColumnBall, RMSBall, RowBall
-from adafw.constraints.lp_ball import LpBall
-from adafw.constraints.nuclear_ball import NuclearBall
-from adafw.constraints.polytope import Polytope
-from adafw.constraints.product import Product
-from adafw.constraints.simplex import Simplex, UnitSimplex
-from adafw.constraints.spectral_ball import SpectralBall
-from adafw.constraints.user_set import UserSet
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Birkhoff",
-    "Box",
-    "ColumnBall",
-    "Constraint",
-    "GroupBall",
-    "Hull",
-    "KSparse",
-    "L1Ball",
-    "L2Ball",
-    "LInfBall",
-    "LpBall",
-    "NuclearBall",
-    "Polytope",
-    "Product",
-    "RMSBall",
-    "RowBall",
-    "Simplex",
-    "SpectralBall",
-    "UnitSimplex",
-    "UserSet",
-]
+if TYPE_CHECKING:
+    from adafw.constraints.exports import *  # noqa: F403
+else:
+    from adafw.later import later
+
+    __getattr__, __dir__ = later("adafw.constraints.exports")

@@ -90,7 +90,29 @@ class Box(Constraint):
     def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         x = finite(x, "x")
         check_shape(x, self.shape, "Box")
-        metric_like(
-            h, x
-        )  # clipping is nearest in every diagonal metric, but a bad h is still refused
+        metric_like(h, x)  # clipping is nearest in every metric, but a bad h is still refused
         return namespace(x).clip(x, self.lower.like(x), self.upper.like(x))
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Nonnegative(Box):
+    """{x : 0 <= x_i <= radius}: the box of coefficients that must not be negative.
+
+    lmo, project: those of `Box`. Where no entry reaches the radius, it stands for x >= 0 alone.
+    """
+
+    radius: float
+    radial = True
+
+    def __init__(self, radius: float) -> None:
+        object.__setattr__(self, "radius", checks.radius(radius))
+        object.__setattr__(self, "lower", 0.0)
+        object.__setattr__(self, "upper", self.radius)
+        self.__post_init__()
+
+    @property
+    def scale(self) -> float:
+        return self.radius
+
+    def __repr__(self) -> str:
+        return f"Nonnegative(radius={self.radius})"

@@ -95,7 +95,12 @@ class Hull(Constraint):
         return arrays.like(self._nearest(point, weights), x)
 
     def _nearest(self, x: NDArray[Any], h: NDArray[Any]) -> NDArray[Any]:
-        """The point of the hull nearest to x in the norm of diag(h).
+        """The point of the hull nearest to x in the norm of diag(h)."""
+        rows = self.vertices.value.reshape(len(self.vertices.value), -1)
+        return np.asarray(self.weights(x, h) @ rows).reshape(x.shape)
+
+    def weights(self, x: NDArray[Any], h: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """The w of the point of the hull nearest to x in the norm of diag(h); h = 1 if None.
 
         With q_j = sqrt(h) (a_j - x), the w >= 0 that minimises ||sum_j w_j q_j||^2 +
         (1 - sum_j w_j)^2 is the wanted one up to a factor: for w = t u with sum u = 1 the best u
@@ -104,10 +109,10 @@ class Hull(Constraint):
         from scipy.optimize import nnls
 
         rows = self.vertices.value.reshape(len(self.vertices.value), -1)
-        q = np.sqrt(h.ravel()) * (rows - x.ravel())
+        q = rows - x.ravel() if h is None else np.sqrt(h.ravel()) * (rows - x.ravel())
         size = float(np.linalg.norm(q, axis=1).max())
-        if size == 0:
-            return x.copy()
+        if size == 0:  # all vertices are x
+            return np.eye(1, len(q))[0]
         q /= size
         target = np.append(np.zeros(q.shape[1]), 1.0)
         try:
@@ -123,7 +128,7 @@ class Hull(Constraint):
                 f"the projection onto this Hull stalled at a duality gap of {gap:.1e} of its "
                 "squared size: rescale h, or use a step that needs no projection."
             )
-        return np.asarray(w @ rows).reshape(x.shape)
+        return np.asarray(w)
 
     def __repr__(self) -> str:
         m, *shape = self.vertices.value.shape

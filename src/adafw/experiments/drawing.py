@@ -12,6 +12,7 @@ from adafw.experiments.spread import Band
 _PALETTES = {
     "frank-wolfe": ("#8c8c8c", "#56b4e9", "#0072b2", "#009e73", "#6a51a3", "#4d4d4d"),
     "adaptive": ("#d55e00", "#e69f00", "#c43c6e"),
+    "corrective": ("#f0a000", "#b15928"),
     "projected": ("#000000", "#cc79a7", "#117733", "#882255", "#7a9a01", "#aa4499"),
     "other": ("#117733", "#4d4d4d", "#0072b2"),
 }

@@ -7,9 +7,10 @@ from adafw.experiments.convex import ConvexKind
 from adafw.experiments.kind import Kind
 from adafw.experiments.networks import NetworksKind
 from adafw.experiments.series import SeriesKind
+from adafw.experiments.zoo import ZooKind
 
 #: A problem's table is of the first kind whose key it has; the last has none.
-_ALL: tuple[Kind[Any, Any], ...] = (NetworksKind(), SeriesKind(), ConvexKind())
+_ALL: tuple[Kind[Any, Any], ...] = (NetworksKind(), SeriesKind(), ZooKind(), ConvexKind())
 KINDS: Mapping[str, Kind[Any, Any]] = {kind.name: kind for kind in _ALL}
 
 

@@ -9,7 +9,7 @@ from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.verdicts import Claim
-from adafw.page import definitions, html_table, page
+from adafw.page import definitions, html_table, page, zoomed
 
 
 def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
@@ -23,7 +23,7 @@ def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
             for about in outcome.data.values()
             if about["is_stand_in"]
         ],
-        f"<figure>{_inline(svg)}</figure>",
+        zoomed(_inline(svg)),
         "<h2>The paper's claims, judged by this run</h2>",
         _claims_table(claims, len(spec.cases) > 1, kind.rule),
         *kind.tables(outcome),
@@ -61,7 +61,7 @@ def _claims_table(claims: list[Claim], several: bool, rule: str) -> str:
         evidence = re.sub(r"(?<=\de)-(?=\d)", "\u2011", escape(claim.evidence))
         rest = (escape(claim.statement), escape(claim.source), evidence)
         rows.append([badge, *problem, *rest])
-    return html_table(head, rows) + f'<p class="quiet">{rule}</p>'
+    return html_table(head, rows, kind="claims") + f'<p class="quiet">{rule}</p>'
 
 
 def _settings_table(outcome: Outcome, case: Case[Method]) -> str:

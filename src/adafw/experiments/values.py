@@ -41,6 +41,8 @@ def build(key: str, value: Any) -> Any:
     """
     if (key, value) == ("learning_rate", SEARCHED):
         return 1.0
+    if (key, value) == ("learning_rate", "auto"):  # `minimize` moves it while it runs
+        return value
     if key not in (*REGISTRIES, *_PLACES) or not isinstance(value, str | dict):
         return value
     if isinstance(value, str) and value.startswith("10^"):
@@ -58,7 +60,7 @@ def build(key: str, value: Any) -> Any:
 
 def _part(key: str, name: Any, options: dict[str, Any]) -> Any:
     place, kind = _PLACES[key]
-    make = vars(place).get(name) if isinstance(name, str) else None
+    make = getattr(place, name, None) if isinstance(name, str) else None
     if callable(make):
         try:
             made = make(**options)

@@ -98,12 +98,17 @@ class Checkpoint:
         """Finished fits and states from the parts of a file; anything may be wrong with them."""
         for k, numbers in header["fits"].items():
             coef = arrays[f"fit{k}.coef"]
-            if coef.ndim != 1 or coef.dtype.kind != "f" or not np.isfinite(coef).all():
+            if coef.ndim not in (1, 2) or coef.dtype.kind != "f" or not np.isfinite(coef).all():
                 raise ValueError
             # A file may hold anything: what is missing or of another type is told here.
+            plain = {n: v for n, v in numbers.items() if n != "intercept"}
             if set(numbers) != set(_NUMBERS) or any(
-                isinstance(number, list | dict) for number in numbers.values()
+                isinstance(number, list | dict) for number in plain.values()
             ):
+                raise ValueError
+            if coef.ndim == 2:
+                numbers["intercept"] = np.array(numbers["intercept"], dtype=float)
+            if np.shape(numbers["intercept"]) != coef.shape[1:]:
                 raise ValueError
             rows = [tuple(row) for row in arrays[f"fit{k}.records"].tolist()]
             known: dict[str, Any] = {n: math.nan if v is None else v for n, v in numbers.items()}
@@ -115,7 +120,7 @@ class Checkpoint:
             self.current[int(k)] = Resume(
                 State.from_arrays(flat),
                 math.nan if rate is None else float(rate),
-                float(numbers["batch_intercept"]),
+                _restored(numbers["batch_intercept"]),
             )
 
     def _save(self) -> None:
@@ -131,7 +136,7 @@ class Checkpoint:
             "current": {
                 str(k): {
                     "learning_rate": _number(now.learning_rate),
-                    "batch_intercept": now.batch_intercept,
+                    "batch_intercept": _number(now.batch_intercept),
                 }
                 for k, now in self.current.items()
             },
@@ -146,5 +151,12 @@ class Checkpoint:
         write_arrays(self.path, _KIND, FORMAT, header, arrays)
 
 
+def _restored(value: Any) -> Any:
+    """A number, or one an output."""
+    return np.array(value, dtype=float) if isinstance(value, list) else float(value)
+
+
 def _number(value: Any) -> Plain:
+    if isinstance(value, np.ndarray):
+        return [float(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

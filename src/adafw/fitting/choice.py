@@ -6,17 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adafw.algorithm import Algorithm
 from adafw.algorithms import CSFW as constant_batch
-from adafw.algorithms import FW, AdaCSFW, AdaGrad, Algorithm, Corrective
+from adafw.algorithms import FW, AdaCSFW, AdaGrad, AdaSVRF, Corrective
+from adafw.constraints import NuclearBall, SpectralBall
 from adafw.constraints.base import Constraint
 from adafw.fitting.design import Design
 from adafw.fitting.settings import Plan
-from adafw.gradients import CSFW, Full
+from adafw.gradients import CSFW, SVRF, Full
+from adafw.losses import JointLoss
 from adafw.names import ALGORITHMS, takes_rate
 from adafw.objectives import FiniteSum
 from adafw.rows import Rows
 from adafw.schedules import OpenLoop, Schedule
-from adafw.steps import FrankWolfeStep, LineSearch, NewtonStep, SpectralStep, corrects_on
+from adafw.steps import (
+    FrankWolfeStep,
+    LineSearch,
+    NewtonStep,
+    SpectralStep,
+    corrects_jointly,
+    corrects_on,
+)
 from adafw.tuning import tune
 
 #: Up to so many features, and so many multiplications for a Hessian, Newton steps are best.
@@ -75,9 +85,15 @@ def automatic(design: Design, plan: Plan) -> Preset:
     they are known, else up to 5e7 stored entries.
 
     Else CSFW's estimate: AdaGrad with it where the set has a projection in a metric, else AdaCSFW,
-    or plain CSFW where there is neither a projection nor a learning rate.
+    or plain CSFW where there is neither a projection nor a learning rate. Data that exceed memory
+    follow the same rule: full passes are read in order at the disk's speed, and batches are then
+    blocks of neighbouring rows (docs/large_data.md). Models fitted jointly, which CSFW does not
+    know, take exact gradients, or with a learning rate SVRF's.
     """
-    constraint, second = plan.constraint, plan.loss.has_second
+    if isinstance(plan.loss, JointLoss):
+        return _automatic_joint(design, plan)
+    constraint = plan.constraint
+    second = plan.loss.has_second
     if plan.settings.learning_rate == "auto":
         few = second and (_corrects(design, constraint) or _few_features(design.rows))
         if few or design.rows.stored <= FULL_PASSES:
@@ -106,6 +122,25 @@ def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorith
     # The metric is one for vectors.
     scaled = constraint.projection == "metric" and len(design.rows.shape) == 2
     return Algorithm(Full(), SpectralStep(design.scale if scaled else None), "Spectral")
+
+
+def _automatic_joint(design: Design, plan: Plan) -> Preset:
+    constraint = plan.constraint
+    if plan.settings.learning_rate != "auto":
+        if constraint.projection == "metric":
+            return lambda learning_rate: AdaGrad(learning_rate, gradient=SVRF())
+        return AdaSVRF
+    if design.rows.by_coordinates and corrects_jointly(constraint):
+        return Corrective
+    if constraint.projection is None:
+        return lambda: FW(LineSearch())
+    scale = None
+    # In a metric, a projection of singular values is some hundred decompositions.
+    if constraint.projection == "metric" and not isinstance(
+        constraint.bare, NuclearBall | SpectralBall
+    ):
+        scale = np.repeat(design.scale[:, None], plan.outputs, axis=1)
+    return lambda: Algorithm(Full(), SpectralStep(scale), "Spectral")
 
 
 def search(

@@ -16,6 +16,7 @@ from adafw.fitting.notices import Notice, notices
 from adafw.fitting.predictor import LinearPredictor
 from adafw.fitting.settings import Plan
 from adafw.fitting.targets import Targets
+from adafw.objectives.base import Unavailable
 from adafw.recorder import Record
 from adafw.typing import Array
 
@@ -65,12 +66,14 @@ def fit_targets(
 ) -> Fitted:
     """Fits a linear model to every target, `n_jobs` at a time; the results do not depend on it.
 
+    Targets that are fitted jointly are one fit.
+
     After Ctrl-C or the deadline, fits that run end where they are, and the rest stay at their start
     point, with the status "not started".
 
     Parameters
     ----------
-    starts : coefficients to start from, one entry a target.
+    starts : coefficients to start from, one entry a fit, as of `Targets.points`.
     deadline : None gives `max_seconds` from now on.
     checkpoint : what is finished in it is taken over, the others go on from it.
     watch : called at every record with the number of the target.
@@ -85,12 +88,12 @@ def fit_targets(
         watch,
     )
     fits = tuple(crew.run(plan.settings.jobs))
-    predictor = LinearPredictor(
-        np.array([fit.coef for fit in fits]),
-        np.array([fit.intercept for fit in fits]),
-        targets.classes,
-        plan.loss,
-    )
+    if targets.outputs:
+        coef, intercept = np.ascontiguousarray(fits[0].coef.T), np.asarray(fits[0].intercept)
+    else:
+        coef = np.array([fit.coef for fit in fits])
+        intercept = np.array([fit.intercept for fit in fits])
+    predictor = LinearPredictor(coef, intercept, targets.classes, plan.loss)
     return Fitted(fits, predictor, notices(fits, plan))
 
 
@@ -141,8 +144,10 @@ class _Crew:
                 resume=resume, watch=lambda r, now: self._watch(k, r, now),
                 seconds=0.0 if self.over.is_set() else self.deadline.left,
             )  # fmt: skip
-        except BaseException:
+        except BaseException as error:
             self.over.set()
+            if isinstance(error, Unavailable) and error.resume is not None:
+                self.checkpoint.keep(k, error.resume, always=True)
             raise
         if fit.status == "callback":  # `_watch` ended it
             fit = replace(fit, status="interrupted" if self.interrupted else "max_seconds")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.losses import Loss
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.losses import AnyLoss, JointLoss
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.rows import Rows, as_rows
 from adafw.typing import Array
 
@@ -21,12 +21,14 @@ LARGEST = 1e145
 class Risk:
     """The mean loss `f` of the coefficients alone, and the best intercept for given ones."""
 
-    f: LinearModel | WithIntercept
-    intercept: Callable[[Array], float]
+    f: LinearModel | WithIntercept | MatrixModel
+    intercept: Callable[[Array], Any]
 
-    def value_at(self, x: Array, b: float) -> float:
+    def value_at(self, x: Array, b: Any) -> float:
         """The mean loss with an intercept b that need not be the best one."""
         f, shift = self.f, b - self.intercept(x)
+        if isinstance(f, MatrixModel):
+            return f.value_at(f.rows.dot_matrix(x) + b)
         if isinstance(f, WithIntercept):
             return f.model.value_at(f.rows.dot(x) + b)
         return f.value_at(f.rows.dot(x) + shift)
@@ -74,13 +76,23 @@ class Design:
             return np.ones_like(variances)
         return np.where(variances > 1e-10 * largest, variances, largest)
 
-    def risk(self, y: NDArray[Any], loss: Loss, fit_intercept: bool) -> Risk:
+    def risk(
+        self, y: NDArray[Any], loss: AnyLoss, fit_intercept: bool, outputs: int | None = None
+    ) -> Risk:
         """The mean loss of <a_i, x> + b, minimised over b, which lies outside the set.
+
+        A loss of several predictions has a matrix of coefficients, of as many columns as classes
+        or targets (`outputs`, if not all occur in y).
 
         Squares of residuals: rows and targets less their weighted means, for which b = 0 is best,
         whatever x is. Other losses: `WithIntercept`.
         """
         _check_size(float(np.abs(y).max(initial=0.0)), "targets")
+        if isinstance(loss, JointLoss):
+            joint = MatrixModel(
+                self.rows, y, loss, self.weights, n_outputs=outputs, intercept=fit_intercept
+            )
+            return Risk(joint, joint.best_intercept)
         if not fit_intercept:
             return Risk(LinearModel(self.rows, y, loss, self.weights), lambda x: 0.0)
         if loss.quadratic and loss.residual:
@@ -100,8 +112,10 @@ class Design:
             return self, y
         chosen = np.random.default_rng(seed).choice(m, size, replace=False)
         # With the extreme targets in it, no label is missing and a count above 0 is there.
-        chosen[0], chosen[1] = int(np.argmin(y)), int(np.argmax(y))
-        chosen = np.unique(chosen)
+        needed = [np.argmin(y, axis=0), np.argmax(y, axis=0)]
+        if y.dtype.kind in "iu":  # class numbers
+            needed = [np.unique(y, return_index=True)[1]]
+        chosen = np.unique(np.concatenate([chosen[2:], *map(np.atleast_1d, needed)]))
         part = Design._of(self.rows.take(chosen), self)
         if self.weights is not None:
             weights = self.weights[chosen]
@@ -118,7 +132,7 @@ class Design:
 
 def _check_size(largest: float, what: str) -> None:
     """Refuses numbers whose squares overflow."""
-    if largest > LARGEST:
+    if not largest <= LARGEST:  # NaN is refused, too
         raise ValueError(
             f"{what} must be at most {LARGEST:g} in size, as their squares are needed, got "
             f"{largest:g}; change their unit."

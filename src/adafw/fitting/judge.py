@@ -12,7 +12,7 @@ from adafw.constraints.base import Constraint
 from adafw.fitting.choice import Choice
 from adafw.fitting.design import Risk
 from adafw.gradients import Full
-from adafw.objectives import WithIntercept
+from adafw.objectives import MatrixModel, WithIntercept
 from adafw.recorder import Record, as_record
 from adafw.solver import State
 from adafw.typing import Array
@@ -29,7 +29,7 @@ class Certificate:
     """Coefficients and intercept as they are returned, and what is known about them."""
 
     coef: NDArray[Any]
-    intercept: float
+    intercept: Any
     value: float
     gap: float
 
@@ -59,30 +59,32 @@ class Judge:
             self.verdict = "stalled"
         return bool(self.verdict)
 
-    def restore(self, state: State, batch_intercept: float) -> None:
+    def restore(self, state: State, batch_intercept: Any) -> None:
         """As it was when that state was recorded."""
         self.set_intercept(batch_intercept)
         for row in state.records:
             if row[0] % self.every == 0:
                 self._stalled(as_record(row))
 
-    def set_intercept(self, b: float) -> None:
+    def set_intercept(self, b: Any) -> None:
         """The intercept that batches use."""
         if isinstance(self.risk.f, WithIntercept):
             self.risk.f.intercept = b
+        elif isinstance(self.risk.f, MatrixModel):
+            self.risk.f.intercept = np.array(b, self.risk.f.dtype)
 
     @property
-    def batch_intercept(self) -> float:
+    def batch_intercept(self) -> Any:
         """What `set_intercept` set last."""
         f = self.risk.f
-        return f.intercept if isinstance(f, WithIntercept) else 0.0
+        return f.intercept if isinstance(f, WithIntercept | MatrixModel) else 0.0
 
     def certificate(self, x: Array, record: Record) -> Certificate:
         """What is returned at the last record: rounded to the data's dtype, and measured so."""
         b = self.risk.intercept(x)
         if x.dtype == self.dtype:
             return Certificate(x, b, record.value, self._least(record))
-        coef, b = x.astype(self.dtype), float(self.dtype.type(b))
+        coef, b = x.astype(self.dtype), np.float64(self.dtype.type(b))
         x = coef.astype(x.dtype)
         best, value = self.risk.f.value(x), self.risk.value_at(x, b)
         gap = self.constraint.gap(x, self.risk.f.gradient(x)) + value - best

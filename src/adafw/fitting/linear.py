@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.fitting.choice import SAMPLE, Preset, choose, search
 from adafw.fitting.design import Design
@@ -17,6 +17,8 @@ from adafw.fitting.settings import Plan
 from adafw.gradients import Full
 from adafw.minimize import Callback, minimize
 from adafw.objectives import FiniteSum
+from adafw.objectives.base import Unavailable
+from adafw.random import Blocks
 from adafw.recorder import Record, Trace
 from adafw.result import Result
 from adafw.solver import State
@@ -27,6 +29,8 @@ from adafw.typing import Array
 class Fit:
     """Coefficients, intercept, and what is certified about them.
 
+    Of a model fitted jointly, `coef` has one column, `intercept` one entry a class or target.
+
     No coefficients of the set with any intercept have a mean loss below value - gap, nor below
     `lower_bound`. `gap` is the exact Frank-Wolfe gap, or where that is smaller the value less what
     the loss is never below. Where the gap stays above the tolerance, or float32 coefficients are
@@ -36,7 +40,7 @@ class Fit:
     """
 
     coef: NDArray[Any]
-    intercept: float
+    intercept: Any
     value: float
     gap: float
     lower_bound: float
@@ -63,7 +67,7 @@ class Resume:
 
     state: State
     learning_rate: float
-    batch_intercept: float
+    batch_intercept: Any
 
 
 #: Called at every record with what would resume there; returning True stops.
@@ -84,7 +88,7 @@ def fit_linear(
 
     Parameters
     ----------
-    y : targets as the loss takes them (labels -1 and +1).
+    y : targets as the loss takes them (labels -1 and +1; class numbers for `Softmax`).
     start : coefficients to start from; projected onto the set, or ignored if outside a set that
         cannot project.
     resume : where an earlier run of the same problem was; epochs count from its beginning.
@@ -115,13 +119,20 @@ def fit_linear(
         how: dict[str, Any] = {"state": resume.state}
     else:
         x0 = _inside(start, constraint, risk.f)
-        how = {"x0": x0, "seed": settings.seed}
+        # Scattered rows of a disk cost a read each.
+        blocks = design.rows.streamed and not exact
+        how = {"x0": x0, "seed": Blocks(settings.seed) if blocks else settings.seed}
     # Limits of `minimize` count from the very beginning; the deadline is about this call.
     used = 0.0 if resume is None else resume.state.wall_seconds
-    result = minimize(
-        risk.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
-        max_seconds=used + seconds, record_every=every, callbacks=calls, progress=False, **how,
-    )  # fmt: skip
+    try:
+        result = minimize(
+            risk.f, constraint, choice.algorithm, max_epochs=settings.max_epochs,
+            max_seconds=used + seconds, record_every=every, callbacks=calls, progress=False, **how,
+        )  # fmt: skip
+    except Unavailable as lost:
+        if lost.state is not None:
+            lost.resume = _resume(lost.state, judge)
+        raise
     return _fit(result, judge)
 
 

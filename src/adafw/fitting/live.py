@@ -4,16 +4,22 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from adafw.fitting.judge import FLOOR
 from adafw.recorder import Record
 
 
 class Live:
-    """On a terminal one line, redrawn; in a log a line now and then, at growing intervals."""
+    """On a terminal one line, redrawn; in a log a line now and then, at growing intervals.
 
-    def __init__(self, tol: float, n_fits: int, show: bool) -> None:
-        self.tol, self.n_fits, self.show = tol, n_fits, show
+    `status` adds what the rows have to say.
+    """
+
+    def __init__(
+        self, tol: float, n_fits: int, show: bool, status: Callable[[], str] = lambda: ""
+    ) -> None:
+        self.tol, self.n_fits, self.show, self.status = tol, n_fits, show, status
         self.terminal = sys.stderr.isatty()
         self.began = time.monotonic()
         self.next = self.began + (0.2 if self.terminal else 2.0)
@@ -37,9 +43,11 @@ class Live:
     def _text(self, k: int, record: Record, left: str) -> str:
         speed = record.epoch / record.wall_seconds if record.wall_seconds > 0 else 0.0
         which = f"class {k + 1} of {self.n_fits}  " if self.n_fits > 1 else ""
+        about = self.status()
         return (
             f"{which}gap {record.gap:.2e}  objective {record.value:.6g}  "
             f"{record.epoch:.1f} epochs, {speed:.3g}/s{left}"
+            f"{'  ' if about else ''}{about}"
         )
 
     def _draw(self, now: float, text: str) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adafw.fitting.predictor import LinearPredictor
 from adafw.fitting.storage import read_arrays, write_arrays
+from adafw.losses import AnyLoss, Softmax
 from adafw.names import LOSSES
 from adafw.typing import Json
 
@@ -43,8 +44,11 @@ class LinearModelFile:
         settings = self.header["settings"]
         entry = LOSSES.find(settings["loss"])
         given = {key: settings[key] for key in entry.parameters if key in settings}
+        loss: AnyLoss = entry.make(**given)
+        if settings.get("multi_class") == "multinomial" and len(self.coef) > 1:
+            loss = Softmax()
         coef = self.coef.astype(np.float64, copy=False)
-        return LinearPredictor(coef, self.intercept, self.classes, entry.make(**given))
+        return LinearPredictor(coef, self.intercept, self.classes, loss)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all; an old one survives any failure."""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.fitting.targets import Targets
-from adafw.losses import Loss
+from adafw.fitting.targets import losses_of
+from adafw.losses import AnyLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class LinearPredictor:
     coef: NDArray[Any]
     intercept: NDArray[Any]
     classes: NDArray[Any] | None
-    loss: Loss
+    loss: AnyLoss
 
     def decision(self, X: Any) -> NDArray[Any]:
         """<a, x> + b: one number a row, or one column a score."""
@@ -41,12 +41,5 @@ class LinearPredictor:
         return self.loss.probabilities(self.decision(X))
 
     def losses(self, X: Any, y: NDArray[Any]) -> NDArray[Any]:
-        """The loss of every row; for several scores, the sum over them."""
-        scores = self.decision(X)
-        if self.classes is None:
-            targets = Targets.of_numbers(y, np.float64)
-        else:
-            targets = Targets.of_classes(y, self.classes)
-        columns = scores.reshape(len(scores), -1).T
-        each = [self.loss.value(z, t) for z, t in zip(columns, targets.vectors, strict=True)]
-        return np.sum(each, axis=0)
+        """The loss of every row; for scores that were fitted one by one, the sum over them."""
+        return losses_of(self.loss, self.decision(X), y, self.classes)

@@ -39,10 +39,19 @@ class Problem:
     task: Task
     classes: NDArray[Any] | None = None
 
+    def check_foldable(self) -> None:
+        """Refuses rows that cannot be taken apart here."""
+        if getattr(self.X, "remote", False):
+            raise TypeError(
+                "X must be on this machine to be cut into folds, got rows on a cluster; give the "
+                "radius, or search it on a sample."
+            )
+
     def part(self, rows: NDArray[Any] | None = None) -> tuple[Design, Targets]:
         """Design and targets of some rows, or of all; a class that is missing is refused."""
         X, y, weights = self.X, self.y, self.weights
         if rows is not None:
+            self.check_foldable()
             X, y = X[rows], y[rows]
             weights = None if weights is None else weights[rows]
         if self.classes is None:
@@ -55,7 +64,7 @@ class Problem:
                     f"cv must leave samples of every class to train on, got a fold without class "
                     f"{missing[0]}; take fewer or stratified folds."
                 )
-            targets = Targets.of_classes(y, self.classes)
+            targets = Targets.of_classes(y, self.classes, self.settings.joint)
         return Design(X, weights, finite=True), targets
 
 
@@ -75,15 +84,16 @@ class Tangent:
 
     @classmethod
     def at(
-        cls, design: Design, targets: Targets, settings: Settings, task: Task, coef: NDArray[Any]
+        cls, design: Design, targets: Targets, settings: Settings, coef: NDArray[Any]
     ) -> "Tangent":
-        """One gradient a target."""
-        plan = replace(settings, radius=1.0).plan(task)
+        """One gradient a fit."""
+        plan = targets.plan(replace(settings, radius=1.0), design.rows.shape[1])
         value = inner = steepness = least = 0.0
-        for y, x in zip(targets.vectors, coef.astype(np.float64), strict=True):
+        points = targets.points(coef.astype(np.float64))
+        for y, x in zip(targets.vectors, points, strict=True):
             f = design.doubled.risk(y, plan.loss, settings.fit_intercept).f
             now, g = f.value_and_gradient(x)
-            value, inner, least = value + now, inner + float(g @ x), least + f.lower_bound
+            value, inner, least = value + now, inner + float(np.vdot(g, x)), least + f.lower_bound
             steepness += plan.constraint.gap(np.zeros_like(x), g)
         return cls(value, inner, steepness, least)
 
@@ -115,17 +125,17 @@ def find_radii(problem: Problem, count: int, deadline: Deadline) -> NDArray[np.f
     but 2 % of the objective, as in separable data, whose sets never stop binding.
     """
     design, targets = problem.part()
-    settings, task = problem.settings, problem.task
-    zero = np.zeros((len(targets), design.rows.shape[1]))
-    at = Tangent.at(design, targets, settings, task, zero)
+    settings = problem.settings
+    zero = np.zeros((targets.scores, design.rows.shape[1]))
+    at = Tangent.at(design, targets, settings, zero)
     slope, size = abs(at.steepness), at.size
     if not slope > 0 or not size > 0:  # no feature says anything: any radius gives the same model
         return np.ones(1)
     smallest = radius = _LEAST * size / slope
     rough = replace(settings, tol=max(settings.tol, _ROUGH))
     doubling = (smallest * 2.0**k for k in range(1, _DOUBLINGS))
-    for radius, fitted in walk(design, targets, rough, task, doubling, deadline):
-        at = Tangent.at(design, targets, settings, task, fitted.predictor.coef)
+    for radius, fitted in walk(design, targets, rough, doubling, deadline):
+        at = Tangent.at(design, targets, settings, fitted.predictor.coef)
         if at.gap(2 * radius) <= _MOST * size or at.value - at.least <= _LEFT * size:
             break
     return np.geomspace(smallest, radius, count) if count > 1 else np.array([radius])
@@ -135,7 +145,6 @@ def walk(
     design: Design,
     targets: Targets,
     settings: Settings,
-    task: Task,
     radii: Any,
     deadline: Deadline,
 ) -> Iterator[tuple[float, Fitted]]:
@@ -144,13 +153,13 @@ def walk(
     for radius in radii:
         if deadline.left == 0:
             return
-        plan = replace(settings, radius=float(radius)).plan(task)
+        plan = targets.plan(replace(settings, radius=float(radius)), design.rows.shape[1])
         fitted = fit_targets(design, targets, plan, starts=starts, deadline=deadline)
         if fitted.interrupted:
             raise KeyboardInterrupt
         if any(fit.status in _CUT for fit in fitted.fits):
             return
-        starts = list(fitted.predictor.coef)
+        starts = targets.points(fitted.predictor.coef)
         yield float(radius), fitted
 
 
@@ -216,7 +225,7 @@ def score_radii(
     def run(k: int) -> None:
         train, test = folds[k]
         design, targets = problem.part(train)
-        steps = walk(design, targets, alone, problem.task, radii, deadline)
+        steps = walk(design, targets, alone, radii, deadline)
         for i, (_, fitted) in enumerate(steps):
             found.values[i, k] = sum(fit.value for fit in fitted.fits)
             found.gaps[i, k] = sum(fit.gap for fit in fitted.fits)
@@ -261,14 +270,16 @@ def approximate(
     ends where ten times the radius is covered.
     """
     design, targets = problem.part()
-    settings, task = problem.settings, problem.task
-    zero = np.zeros((len(targets), design.rows.shape[1]))
-    if not replace(settings, radius=1.0).plan(task).constraint.contains(zero[0]):
+    settings = problem.settings
+    zero = np.zeros((targets.scores, design.rows.shape[1]))
+    n = design.rows.shape[1]
+    unit = targets.plan(replace(settings, radius=1.0), n).constraint
+    if not unit.contains(targets.points(zero)[0]):
         raise ValueError(
             f"eps needs a set that grows with its radius, such as l1 or l2, got "
             f"{settings.constraint!r}; give radii instead."
         )
-    at = Tangent.at(design, targets, settings, task, zero)
+    at = Tangent.at(design, targets, settings, zero)
     bound = eps * at.size
     if not at.steepness > 0:
         return [], bound
@@ -279,11 +290,12 @@ def approximate(
         # Values fall along the path, so half of the bound is kept by a tolerance relative to the
         # last one; the other half is the way to the next radius.
         largest = max(abs(at.value), abs(at.least) if math.isfinite(at.least) else 0.0, 1e-12)
-        plan = replace(settings, radius=radius, tol=sharper * bound / 2 / largest).plan(task)
+        tol = sharper * bound / 2 / largest
+        plan = targets.plan(replace(settings, radius=radius, tol=tol), n)
         fitted = fit_targets(design, targets, plan, starts=starts, deadline=deadline)
         if fitted.interrupted:
             raise KeyboardInterrupt
-        at = Tangent.at(design, targets, settings, task, fitted.predictor.coef)
+        at = Tangent.at(design, targets, settings, fitted.predictor.coef)
         room = bound - at.gap(radius)
         if room <= 0:
             break
@@ -292,7 +304,7 @@ def approximate(
         knots.append(Knot(radius, upper, fitted, at))
         if upper >= 10 * radius and not math.isfinite(high):
             break
-        radius, starts = upper, list(fitted.predictor.coef)
+        radius, starts = upper, targets.points(fitted.predictor.coef)
         if all(plan.constraint.violation(1.01 * x) == 0 for x in starts):
             # The set binds no more. Its gap is at least (r - |x|) * steepness, so that a gap a
             # hundred times smaller proves x good far beyond r, where the path ends.

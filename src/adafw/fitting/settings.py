@@ -8,14 +8,17 @@ from typing import Any, Literal
 import numpy as np
 
 from adafw import checks
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.describe import describe
+from adafw.fitting.matrix_sets import OF_MATRICES, as_set_of_matrices, set_of_matrices
 from adafw.kernels import threads
-from adafw.losses import Loss, Task
+from adafw.losses import AnyLoss, Logistic, Loss, Outputs, Softmax, Task
 from adafw.names import ALGORITHMS, LOSSES, NEEDED, VECTOR_SETS, losses_for
 from adafw.typing import Plain
 
+#: How more than two classes are fitted.
+MULTI_CLASS = ("auto", "ovr", "multinomial")
 #: What loss=None means.
 USUAL_LOSS: dict[Task, str] = {"classification": "logistic", "regression": "squared"}
 
@@ -71,6 +74,13 @@ class Settings:
     class_weight: str | Mapping[Any, float] | None = _option(
         None, "balanced weighs classes by their rarity"
     )
+    multi_class: str = _option(
+        "auto",
+        "more than two classes one against the rest (ovr), or in one problem with probabilities "
+        "that are softmax of the scores (multinomial); auto: multinomial for the logistic loss; "
+        "the sets are then sets of matrices: rows are the groups of group, simplex and other "
+        "polytopes hold each class",
+    )
     tol: float = _option(1e-4, "stop when gap <= tol * max(|objective|, 1e-12)", False)
     max_epochs: float = _option(1000.0, "passes over the data at most", False)
     max_seconds: float | None = _option(None, "seconds at most, of the whole fit", False)
@@ -90,8 +100,12 @@ class Settings:
         rate = self.learning_rate
         if isinstance(rate, str) and rate != "auto":
             raise ValueError(f"learning_rate must be auto or a number, got {rate!r}.")
+        if self.multi_class not in MULTI_CLASS:
+            raise ValueError(
+                f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}."
+            )
         # Asked for to be refused here, before data are read.
-        _ = self.jobs
+        _ = self.jobs, self.joint
         known = isinstance(self.algorithm, Algorithm) or callable(self.algorithm)
         if not (known or self.algorithm == "auto" or self.algorithm in ALGORITHMS):
             raise ValueError(
@@ -109,9 +123,35 @@ class Settings:
             raise ValueError(f"n_jobs must be None or an integer other than 0, got {n!r}.")
         return int(n) if n > 0 else max(1, threads.cores() + 1 + int(n))
 
-    def plan(self, task: Task) -> "Plan":
-        """The objects that the names stand for; a name that has no meaning is refused."""
-        return Plan(self, self._loss(task), self._set())
+    @property
+    def joint(self) -> bool:
+        """Whether more than two classes are one problem."""
+        logistic = self.loss is None or isinstance(self.loss, Logistic) or (
+            isinstance(self.loss, str) and self.loss in ("logistic", "Logistic")
+        )  # fmt: skip
+        if self.multi_class == "multinomial" and not logistic:
+            raise ValueError(
+                f"multi_class='multinomial' needs loss='logistic', got {self.loss!r}; take "
+                "multi_class='ovr'."
+            )
+        return self.multi_class != "ovr" and logistic
+
+    def plan(self, task: Task, outputs: int = 0, n_features: int = 0) -> "Plan":
+        """The objects that the names stand for; a name that has no meaning is refused.
+
+        `outputs` scores that are fitted jointly have a loss and a set of matrices; 0: vectors.
+        """
+        loss: AnyLoss = self._loss(task)
+        if outputs:
+            loss = Softmax() if task == "classification" else Outputs(self._loss(task))
+        return Plan(self, loss, self._set(outputs, n_features), outputs)
+
+    def check(self, task: Task) -> None:
+        """Refuses names that have no meaning, before it is known how many outputs there are."""
+        entry = VECTOR_SETS.find(self.constraint) if self.constraint in VECTOR_SETS else None
+        free = entry is not None and any(key in entry.parameters for key in OF_MATRICES)
+        several = self.joint if task == "classification" else True
+        self.plan(task, *((3, 3) if free and several and not self.constraint_params else ()))
 
     def plain(self) -> dict[str, Plain]:
         """All options as JSON holds them, names in their short form."""
@@ -130,10 +170,12 @@ class Settings:
         entry = known.find(USUAL_LOSS[task] if self.loss is None else self.loss)
         return entry.make(self.delta) if "delta" in entry.parameters else entry.make()
 
-    def _set(self) -> Constraint:
+    def _set(self, outputs: int = 0, n_features: int = 0) -> Constraint:
         if isinstance(self.constraint, Constraint):
             if self.constraint_params:
                 raise ValueError("constraint_params must be None where constraint is a set itself.")
+            if outputs:
+                return as_set_of_matrices(self.constraint, n_features, outputs)
             return self.constraint
         if self.constraint not in VECTOR_SETS:
             raise ValueError(
@@ -149,22 +191,25 @@ class Settings:
                 )
         parameters = {**entry.parameters, **given}
         for key, value in parameters.items():
-            if value is NEEDED:
+            if value is NEEDED and not (outputs and key in OF_MATRICES):
                 raise ValueError(
                     f"constraint={entry.name!r} needs {key}: give constraint_params="
                     f"{{{key!r}: ...}}."
                 )
         size = {"radius": self.radius} if entry.sized else {}
+        if outputs:
+            return set_of_matrices(entry, {**size, **parameters}, n_features, outputs)
         return entry.make(**size, **parameters)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings, and the loss and the set that they name."""
+    """Settings, the loss and the set that they name, and how many scores are fitted jointly."""
 
     settings: Settings
-    loss: Loss
+    loss: AnyLoss
     constraint: Constraint
+    outputs: int = 0
 
     def identity(self) -> dict[str, Plain]:
         """Everything but the data that changes the iterates: what a checkpoint must agree with."""

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.losses import Task
+from adafw.fitting.settings import Plan, Settings
+from adafw.losses import JointLoss, Softmax, Task
 from adafw.names import loss_class
 
 #: Whole numbers of at most so many kinds are taken for labels.
@@ -16,14 +17,17 @@ MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class Targets:
-    """One vector a score; `classes` in the order of the scores, and `labels`, their numbers.
+    """One vector a fit; `classes` in the order of the scores, and `labels`, their numbers.
 
-    Two classes need one score, whose sign tells them apart.
+    Two classes need one score, whose sign tells them apart. Where scores are fitted jointly,
+    `outputs` is their number, and the one entry of `vectors` holds the class numbers or, one column
+    a score, the numbers to be predicted; else `outputs` is 0.
     """
 
     vectors: tuple[NDArray[Any], ...]
     classes: NDArray[Any] | None = None
     labels: NDArray[Any] | None = None
+    outputs: int = 0
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -33,21 +37,37 @@ class Targets:
         """Whether there are classes."""
         return "regression" if self.classes is None else "classification"
 
-    @classmethod
-    def of_numbers(cls, y: NDArray[Any], dtype: Any) -> "Targets":
-        """One score for each column of y."""
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"targets of a regression must be numbers, got {y.flat[0]!r}.")
-        columns = np.atleast_2d(y.T) if y.ndim == 2 else [y]
-        return cls(tuple(column.astype(dtype, copy=False) for column in columns))
+    @property
+    def scores(self) -> int:
+        """Rows of the coefficients."""
+        return self.outputs or len(self.vectors)
+
+    def plan(self, settings: Settings, n_features: int) -> Plan:
+        """Loss and set of these settings for these targets."""
+        return settings.plan(self.task, self.outputs, n_features)
+
+    def points(self, coef: NDArray[Any]) -> list[NDArray[Any]]:
+        """Coefficients, one row a score, as the fits take them: a vector each, or one matrix."""
+        return [np.ascontiguousarray(coef.T)] if self.outputs else list(coef)
 
     @classmethod
-    def of_classes(cls, y: NDArray[Any], classes: NDArray[Any] | None = None) -> "Targets":
-        """Labels -1 and +1: one vector for two classes, else one a class."""
+    def of_numbers(cls, y: NDArray[Any], dtype: Any) -> "Targets":
+        """One score for each column of y, fitted jointly; one for a vector."""
+        if y.dtype.kind not in "biuf":
+            raise ValueError(f"targets of a regression must be numbers, got {y.flat[0]!r}.")
+        return cls((y.astype(dtype, copy=False),), outputs=y.shape[1] if y.ndim == 2 else 0)
+
+    @classmethod
+    def of_classes(
+        cls, y: NDArray[Any], classes: NDArray[Any] | None = None, joint: bool = False
+    ) -> "Targets":
+        """Labels -1 and +1: one vector for two classes, else one a class, or all `joint`ly."""
         if classes is None:
             classes, labels = np.unique(y, return_inverse=True)
         else:
             labels = np.searchsorted(classes, y)
+        if joint and len(classes) > 2:
+            return cls((labels,), classes, labels, len(classes))
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))
         vectors = tuple(np.where(labels == k, 1.0, -1.0) for k in positive)
         return cls(vectors, classes, labels)
@@ -77,6 +97,21 @@ class Targets:
         of_class = _class_weights(class_weight, self.classes, self.labels, sample_weight)
         ones = np.ones(len(self.labels)) if sample_weight is None else sample_weight
         return np.asarray((ones * of_class[self.labels]).astype(dtype))
+
+
+def losses_of(
+    loss: Any, scores: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None
+) -> NDArray[Any]:
+    """The loss of every row of scores; for several that were fitted one by one, their sum."""
+    joint = isinstance(loss, JointLoss)
+    if classes is None:
+        targets = Targets.of_numbers(y, np.float64)
+    else:
+        targets = Targets.of_classes(y, classes, joint=isinstance(loss, Softmax))
+    if joint:
+        return np.asarray(loss.value(scores.reshape(len(scores), -1), targets.vectors[0]))
+    columns = scores.reshape(len(scores), -1).T
+    return np.sum([loss.value(z, t) for z, t in zip(columns, targets.vectors, strict=True)], axis=0)
 
 
 def decide_task(y: NDArray[Any], asked: str = "auto", loss: Any = None) -> Task:

@@ -5,19 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
 from adafw.gradients import CSFW, SVRF, draw
 from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
-from adafw.random import freeze, thaw
+from adafw.random import Blocks, freeze, thaw
 from adafw.rows.base import as_batch
 from adafw.solver import Diverged, State
 
 #: Indices drawn in one go: enough to make a kernel's call cheap, few enough to stay in the cache.
 _MANY = 1 << 15
-#: Entries touched in one go: a few milliseconds, after which clock and keyboard are looked at.
-_WORK = 1 << 22
+#: Entries touched in one go: about ten milliseconds, then clock and keyboard are looked at. A call
+#: costs some 0.1 ms around its kernel, which a fifth of that would let show.
+_WORK = 1 << 24
 #: What is done for an iteration outside of the kernel, counted in entries.
 _AROUND = 1 << 12
 
@@ -49,7 +50,7 @@ def drive(
             s.lmo_calls += done * calls(algorithm)
             s.t += done
             if done < batches.ends.size - 1:
-                source.rewind(int(batches.ends[done + 1]))  # the batch that broke g has been drawn
+                source.rewind(batches.ends[: done + 2])  # the batch that broke g has been drawn
                 raise Diverged(None)
             if s.t == last or stop():
                 break
@@ -98,15 +99,18 @@ class _Source:
         # To be drawn again if the run ends in the middle of what is drawn here.
         if self.several:
             self.before = self.rng.bit_generator.state
-        indices = self._draw(ends[-1])
+        indices = self._draw(ends)
         ends[-1] = len(indices)  # a user's source may return more or fewer than it was asked for
         return Batches(t, as_batch(indices, self.n_terms), np.array(ends, np.int64))
 
-    def rewind(self, size: int) -> None:
-        """Leaves the source as if the last call had drawn `size` indices only."""
+    def rewind(self, ends: Any) -> None:
+        """Leaves the source as if the last call had drawn these batches only."""
         if self.several:
             self.rng.bit_generator.state = self.before
-            self._draw(size)
+            self._draw(ends)
 
-    def _draw(self, size: int) -> Any:
-        return draw(self.rng, self.n_terms, size) if size else np.empty(0, np.int64)
+    def _draw(self, ends: Any) -> Any:
+        # Blocks are cut at the end of every batch: theirs are drawn one by one.
+        sizes = np.diff(ends) if isinstance(self.rng, Blocks) else [ends[-1]]
+        drawn = [draw(self.rng, self.n_terms, int(size)) for size in sizes if size]
+        return np.concatenate(drawn) if drawn else np.empty(0, np.int64)

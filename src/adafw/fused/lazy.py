@@ -1,4 +1,4 @@
-"""CSFW and AdaCSFW for sparse linear models over the l1 ball, without a pass over n."""
+"""CSFW's estimate for sparse linear models over the l1 ball, all steps, without a pass over n."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
@@ -14,7 +14,7 @@ from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
 from adafw.gradients import CSFW
 from adafw.integrity import Damaged, expect, expect_indices, expect_number
-from adafw.kernels.parts import Batches, Ledger, Listed, Point
+from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
 
@@ -44,7 +44,6 @@ class LazyL1:
             and problem.is_sparse(f)
             and type(constraint) is L1Ball
             and type(algorithm.gradient) is CSFW
-            and not problem.is_projected(algorithm)
         )
 
     def pays(self, f: Any, constraint: Constraint, algorithm: Algorithm) -> bool:
@@ -72,7 +71,7 @@ class LazyL1:
                 self._renew(f, algorithm, s)
             return self._iterate(f, constraint, algorithm, s, batches)
 
-        inner_steps = algorithm.step.most_lmo_calls
+        inner_steps = problem.calls(algorithm)
         touched = inner_steps * float(kept["support"].size + inner_steps)
         drive(f, algorithm, s, n, iterate, stop, (problem.row_length(f), touched))
         _publish(s)
@@ -98,9 +97,11 @@ class LazyL1:
             "table": table,
             "support": np.flatnonzero(s.x != 0),
             "candidates": np.empty(0, np.int64),
-            "capacity": max(self.times * self.room, 8 * algorithm.step.most_lmo_calls) + longest,
+            "capacity": max(self.times * self.room, 8 * problem.calls(algorithm)) + longest,
             # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
             "threshold": 5e-324 if fresh else np.inf,
+            # That of the last projection, where the search for the next one begins.
+            "level": 0.0,
             # How often accumulators were behind, and the list was thinned and rebuilt.
             "work": np.zeros(3, np.int64),
         }
@@ -110,14 +111,14 @@ class LazyL1:
         _publish(s)
         alpha = s.gradient["alpha"].astype(np.float64, copy=False)
         s.gradient["gradient"] = f.combine(alpha).astype(s.x.dtype, copy=False)
-        work = s.workspace["work"]
+        kept = {name: s.workspace[name] for name in ("work", "level")}
         self._begin(f, algorithm, s)
-        s.workspace["work"] = work
+        s.workspace |= kept
 
     def _iterate(
         self, f: Any, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
     ) -> int:
-        from adafw.kernels import lazy_l1
+        from adafw.kernels import lazy_l1, lazy_projection
 
         kept, count = s.workspace, batches.ends.size - 1
         support, listed = kept["support"], kept["candidates"]
@@ -125,12 +126,19 @@ class LazyL1:
         candidates[: listed.size] = listed
         steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
-        done, size, found = lazy_l1.run(
-            problem.terms(f), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
+        work: Any = (
+            problem.terms(f, batches), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
             Listed(candidates, listed.size, kept["threshold"]), steps,
-            Point(s.x, constraint.radius), active, support.size,
+            Point(s.x, constraint.radius),
         )  # fmt: skip
-        kept["support"] = active.index[:size].copy()
+        if problem.is_projected(algorithm):
+            at = Support(active, support.size, kept["level"])
+            done, solved, at, found = lazy_projection.run(*work, at)
+            kept["support"], kept["level"] = at.active.index[: at.size].copy(), at.level
+            problem.count_minimisers(constraint, algorithm, s, solved)
+        else:
+            done, size, found = lazy_l1.run(*work, active, support.size)
+            kept["support"] = active.index[:size].copy()
         kept["candidates"] = found.features[: found.size].copy()
         kept["capacity"], kept["threshold"] = found.features.size, found.threshold
         return int(done)
@@ -158,6 +166,7 @@ def _check_workspace(kept: dict[str, Any], s: State) -> None:
         raise Damaged("workspace.candidates", "those that the table marks", "others")
     expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
     expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
+    expect_number(kept.get("level"), "workspace.level", float, 0.0, np.inf)
     expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import float_bits
 from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
@@ -93,7 +93,7 @@ class _L1:
         most = self.n if projected else count * steps.inner_steps
         active = problem.active(self.support, most, self.n)
         work = (
-            problem.terms(f), batches, into,
+            problem.terms(f, batches), batches, into,
             Bits(into.g.view(self.peaks.dtype), *self.limits, self.peaks), steps,
             Point(s.x, self.radius),
             Support(active, self.support.size, s.workspace.get("level", 0.0)),
@@ -135,7 +135,7 @@ class _LInf:
     def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
         into = _estimate(f, algorithm, s)
         done, projections = self.kernel(
-            problem.terms(f), batches, into,
+            problem.terms(f, batches), batches, into,
             problem.steps(
                 algorithm, s.t, batches.ends.size - 1, s.step.get("sum_squares", into.g[:0])
             ),

@@ -6,18 +6,21 @@ from typing import Any
 import numpy as np
 
 from adafw import gradients
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints import L1Ball, LInfBall
 from adafw.kernels import codes
-from adafw.kernels.parts import Active, Steps, Terms
+from adafw.kernels.parts import Active, Batches, Steps, Terms
 from adafw.losses import Logistic, Squared, SquaredHinge
 from adafw.metrics import AdaGrad
 from adafw.objectives import LinearModel, WithIntercept
-from adafw.rows import CSRRows, DenseRows
+from adafw.rows import CSRRows, DenseRows, StreamedRows
 from adafw.schedules import Schedule
 from adafw.solver import State
 from adafw.steps import AdaptiveStep, FrankWolfeStep, ProjectedStep
 from adafw.typing import Array
+
+#: Entries of a batch of rows on a disk up to which it is read as a whole.
+_GATHERED = 1e8
 
 _LOSSES: dict[type, int] = {
     Squared: codes.SQUARED,
@@ -38,7 +41,16 @@ def is_known(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
         return False
     if type(f) is WithIntercept and type(algorithm.gradient) is not gradients.CSFW:
         return False  # at a snapshot the intercept is the best one, at a batch the last one set
-    return _is_compiled(algorithm)
+    return _is_compiled(algorithm) and (not f.rows.streamed or _is_gathered(f, algorithm))
+
+
+def _is_gathered(f: Any, algorithm: Algorithm) -> bool:
+    """Whether batches of rows on a disk, a call's or one, can be in memory as sparse rows."""
+    size = getattr(algorithm.gradient, "batch_size", None)
+    if type(algorithm.gradient) is not gradients.CSFW or not f.rows.sparse or size is None:
+        return False
+    most = max(size(t, f.n_terms) for t in (1, 10**3, 10**6))
+    return bool(most * row_length(f) <= _GATHERED)
 
 
 def _is_linear(f: Any) -> bool:
@@ -46,7 +58,7 @@ def _is_linear(f: Any) -> bool:
     model = f.model if type(f) is WithIntercept else f
     return (
         type(model) is LinearModel
-        and type(model.rows) in (CSRRows, DenseRows)
+        and type(model.rows) in (CSRRows, DenseRows, StreamedRows)
         and type(model.loss) in _LOSSES
     )
 
@@ -92,7 +104,7 @@ def count_minimisers(constraint: Any, algorithm: Algorithm, s: State, solved: in
 
 def is_sparse(f: Any) -> bool:
     """Whether the rows are those of a CSR matrix."""
-    return type(f.rows) is CSRRows
+    return type(f.rows) is CSRRows or (type(f.rows) is StreamedRows and f.rows.sparse)
 
 
 def row_length(f: Any) -> float:
@@ -100,13 +112,13 @@ def row_length(f: Any) -> float:
     return float(f.rows.stored / f.rows.shape[0])
 
 
-def terms(f: Any) -> Terms:
-    """The terms of f."""
+def terms(f: Any, batches: Batches) -> Terms:
+    """The terms of f, right for these batches: rows on a disk are read here."""
     model: Any = f.model if type(f) is WithIntercept else f
     b = f.intercept if type(f) is WithIntercept else 0.0
-    return Terms(
-        model.rows.arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b)
-    )
+    rows = model.rows
+    arrays = rows.arrays_of(batches.indices) if type(rows) is StreamedRows else rows.arrays
+    return Terms(arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b))
 
 
 def estimate_code(algorithm: Algorithm) -> int:

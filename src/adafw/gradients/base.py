@@ -20,8 +20,6 @@ class GradientEstimator(ABC):
 
     #: Whether g_t = grad f(x_t), always.
     exact: ClassVar[bool] = False
-    #: Whether the error of the estimate goes to 0 as x settles.
-    reduced: ClassVar[bool] = True
 
     def check(self, f: FiniteSum) -> None:
         """Refuses an objective that lacks what the estimator needs, before any work."""
@@ -46,6 +44,10 @@ class GradientEstimator(ABC):
     @abstractmethod
     def evaluations(self, t: int, n_terms: int) -> int:
         """Gradients of terms f_i that the textbook algorithm evaluates in iteration t, at most."""
+
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        """The sum of slopes of earlier iterates that the state holds at hand; None if none is."""
+        return None
 
     def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:
         """What iteration t did evaluate, by the state it left: less only where a coin decides."""

@@ -44,15 +44,21 @@ class CSFW(GradientEstimator):
         alpha = state["alpha"]
         if self.is_renewed(t, f.n_terms):
             state["gradient"] = f.combine(alpha)
-        fresh = f.slopes(x, batch) / f.n_terms
-        state["gradient"] = state["gradient"] + f.combine(fresh - alpha[batch], batch)
+        fresh, change = f.refresh(x, alpha[batch], batch)
+        state["gradient"] = state["gradient"] + change
         alpha[batch] = fresh
         return state["gradient"], state
 
     def is_renewed(self, t: int, n_terms: int) -> bool:
         """Whether the sum of alpha_i a_i is made anew before iteration t: a matter of t alone."""
+        if t == 0 or t % _EPOCHS:  # asked at every iteration: mostly without an epoch's length
+            return False
         epoch = -(-n_terms // int(self.batch_size(t, n_terms)))
-        return t > 0 and t % (_EPOCHS * epoch) == 0
+        return t % (_EPOCHS * epoch) == 0
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
+
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        found: Array = state["gradient"]
+        return found

@@ -1,7 +1,7 @@
 """SFW's estimate: the mean over a minibatch."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from adafw.gradients.base import GradientEstimator, draw
 from adafw.objectives.base import FiniteSum
@@ -17,8 +17,6 @@ class Minibatch(GradientEstimator):
     variance and draws nothing. `batch_size` (b_t): m // 100 if None. min(b_t, m) evaluations an
     iteration. Table 1, row SFW (Hazan and Luo 2016).
     """
-
-    reduced: ClassVar[bool] = False
 
     batch_size: Any = None
 

@@ -38,11 +38,14 @@ class SAGA(GradientEstimator):
     ) -> tuple[Array, dict[str, Any]]:
         batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
         alpha, old = state["alpha"], state["gradient"]
-        fresh = f.slopes(x, batch) / f.n_terms
-        change = f.combine(fresh - alpha[batch], batch)
+        fresh, change = f.refresh(x, alpha[batch], batch)
         alpha[batch] = fresh
         state["gradient"] = old + change
         return old + (f.n_terms / len(batch)) * change, state
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
+
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        found: Array = state["gradient"]
+        return found

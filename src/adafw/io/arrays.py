@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from adafw.io.atomic import replacing
 from adafw.io.damage import DAMAGE, FileName, is_damage, reason
-from adafw.io.memory import machine_bytes, readable
 from adafw.io.packed import opened
+from adafw.memory import machine_bytes, readable
 
 _AT_ONCE = 1 << 24  # bytes that are asked for without knowing whether they are there
 

@@ -11,8 +11,9 @@ from scipy import sparse
 from adafw import checks
 from adafw.io.atomic import replacing
 from adafw.io.damage import FileName
-from adafw.io.libsvm_text import Indices, Notation, Values, joined, parsed
+from adafw.io.libsvm_text import Notation, joined, parsed
 from adafw.io.packed import opened, text_writer, whole_lines
+from adafw.rows.csr import as_csr
 
 ZeroBased = bool | Literal["auto"]
 
@@ -88,21 +89,6 @@ def load(
     width = check_width(n_features, samples.largest_id - shift + 1, path)
     X = as_csr(samples.data, indices, samples.indptr, (len(samples.y), width))
     return LibsvmData(X, samples.y, samples.query, shift == 0)
-
-
-def as_csr(
-    data: Values, indices: Indices, indptr: NDArray[np.int64], shape: tuple[int, int]
-) -> sparse.csr_array:
-    """A CSR array over these canonical arrays; only indptr may be copied, to the ids' width.
-
-    They are put in place one by one: the constructor would read all ids, and may copy them.
-    """
-    A = sparse.csr_array(shape, dtype=data.dtype)
-    if max(shape) > np.iinfo(np.int32).max:  # scipy takes such sizes in the ids' width, too
-        indices = indices.astype(np.int64, copy=False)
-    A.data, A.indices, A.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
-    A.has_canonical_format = True
-    return A
 
 
 def check_dtype(dtype: DTypeLike) -> np.dtype[np.floating]:

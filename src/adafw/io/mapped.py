@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.io.damage import FileChanged, FileName
+from adafw.io.direct import DirectFile
+from adafw.rows.disk import OnDisk
 
 # Linux on 64-bit machines: bits/sigaction.h, bits/types/siginfo_t.h, sys/mman.h.
 _SA_SIGINFO, _SI_ADDR = 4, 16
@@ -38,12 +40,17 @@ class _Action(ctypes.Structure):
     )
 
 
-def mapped(path: FileName) -> NDArray[np.generic]:
+def mapped(path: FileName, stream: bool = False) -> NDArray[np.generic]:
     """The array of an .npy file, mapped read-only.
 
-    A plain array over the map: numpy's own memmap class costs microseconds at every slice.
+    A plain array over the map: numpy's own memmap class costs microseconds at every slice. If
+    `stream`, rows that are made of it read the file piece by piece, and leave the map alone.
     """
     array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if stream:
+        offset, dtype = array.offset, array.dtype
+        array = array.view(OnDisk)
+        array.source = DirectFile(os.path.abspath(path), offset, dtype)
     start = array.ctypes.data
     _GUARD.watch(start, array.nbytes, os.fspath(path))
     weakref.finalize(array, _GUARD.stretches.pop, start, None)  # before its memory is given back

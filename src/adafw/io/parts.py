@@ -1,6 +1,6 @@
 """Data larger than memory: a directory of .npy arrays that are mapped, not loaded.
 
-manifest.json   format, kind ("csr" or "dense"), shape, dtype
+manifest.json   format, kind ("csr" or "dense"), shape, dtype, the seed of a shuffle, ids from 0
 data.npy        stored entries, or the dense rows
 indices.npy     column of every stored entry (csr)
 indptr.npy      where each row starts, int64 (csr)
@@ -8,12 +8,11 @@ y.npy           targets
 """
 
 import json
-import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -22,11 +21,17 @@ from adafw import checks
 from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 from adafw.io.damage import DAMAGE, FileName, is_damage
-from adafw.io.libsvm import ZeroBased, as_csr, check_dtype, check_width, first_id, lowest_id
+from adafw.io.growing import CHUNK, Lines, Store
+from adafw.io.libsvm import ZeroBased, check_dtype, check_width, first_id, lowest_id
 from adafw.io.libsvm_text import NO_ID, Notation, parsed
 from adafw.io.mapped import mapped
+from adafw.io.meter import Meter
 from adafw.io.packed import opened
+from adafw.io.shuffled import Shuffled
+from adafw.memory import machine_bytes
 from adafw.rows import as_rows
+from adafw.rows.csr import as_csr
+from adafw.rows.disk import Room, ahead, in_advance, source_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.floating] | sparse.csr_array
 
 _FORMAT = 1  # of the manifest; raise it when the meaning of a file changes
-_CHUNK = 1 << 22  # entries handled at a time where a whole array could be too large
 
 
 def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLike) -> None:
@@ -53,42 +57,69 @@ def save_parts(directory: FileName, A: "ArrayLike | sparse.sparray", y: ArrayLik
         for name, array in rows.parts().items():
             write_npy(partial / f"{name}.npy", array)
         m, n = rows.shape
-        _Manifest(str(rows.describe()["name"]), (m, n), rows.dtype.name).write(partial)
+        Manifest(str(rows.describe()["name"]), (m, n), rows.dtype.name).write(partial)
 
 
-def load_parts(directory: FileName) -> tuple["Matrix", NDArray[np.generic]]:
+def load_parts(
+    directory: FileName, *, stream: bool | None = None
+) -> tuple["Matrix", NDArray[np.generic]]:
     """Maps what `save_parts` or `libsvm_to_parts` wrote: (A, y), read-only.
 
     Nothing is loaded: the system reads the pages that are asked for and drops them when memory is
     short. Only the row starts (32 or 64 bits a row) may be copied. They are checked, and so are
     the column numbers, in one pass over them: compiled code relies on their range. That columns
     are sorted and unique in a row is taken as written.
+
+    `stream` is for data that exceed memory, where a map is slow: `LinearModel` and all that fits
+    then read the files in order, a second thread ahead, and batches as runs of rows. None means
+    if the parts take more than half of the memory of the machine, or of this process's limit.
     """
     folder = Path(directory)
-    manifest = _Manifest.read(folder)
+    manifest = Manifest.read(folder)
     m, n = manifest.shape
+    if stream is None:
+        stream = is_larger_than_memory(folder)
     y = _part(folder, "y", (m,))
     if manifest.kind == "dense":
-        return _part(folder, "data", (m, n), manifest.dtype), y
+        return _part(folder, "data", (m, n), manifest.dtype, stream), y
     indptr = _part(folder, "indptr", (m + 1,), "int64")
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"{folder / 'indptr.npy'} must ascend from 0; write the parts again.")
     entries = (int(indptr[-1]),)
-    data = _part(folder, "data", entries, manifest.dtype)
-    indices = _part(folder, "indices", entries)
+    data = _part(folder, "data", entries, manifest.dtype, stream)
+    indices = _part(folder, "indices", entries, stream=stream)
     if indices.dtype not in (np.int32, np.int64):
         raise ValueError(
             f"{folder / 'indices.npy'} must hold int32 or int64, got {indices.dtype}; write the "
             "parts again."
         )
-    for start in range(0, indices.size, _CHUNK):
-        chunk = indices[start : start + _CHUNK]
+    for chunk in _chunks(indices):
         if chunk.min() < 0 or chunk.max() >= n:
             raise ValueError(
                 f"{folder / 'indices.npy'} must hold column numbers from 0 to {n - 1}, got others; "
                 "write the parts again."
             )
     return as_csr(data, indices, indptr, (m, n)), y
+
+
+def is_larger_than_memory(folder: Path) -> bool:
+    """Whether parts take more than half of the memory: the rest is for vectors and copies."""
+    return sum(file.stat().st_size for file in folder.glob("*.npy")) > machine_bytes() / 2
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """A mapped array in pieces, read ahead if it is streamed."""
+    begins, found = range(0, array.size, CHUNK), source_of(array)
+    if found is None:
+        yield from (array[k : k + CHUNK] for k in begins)
+        return
+    (source, first), rooms = found, (Room(), Room())
+
+    def read(k: int, slot: int) -> NDArray[Any]:
+        last = min(begins[k] + CHUNK, array.size)
+        return source.read(first + begins[k], first + last, rooms[slot])
+
+    yield from ahead(read, len(begins))
 
 
 def libsvm_to_parts(
@@ -99,104 +130,62 @@ def libsvm_to_parts(
     zero_based: ZeroBased = "auto",
     dtype: DTypeLike = np.float64,
     block_bytes: int = 1 << 26,
+    shuffle: int | None = None,
+    progress: bool | None = None,
 ) -> tuple["Matrix", NDArray[np.generic]]:
     """Converts a LIBSVM file, packed or not, to parts, and maps them: (A, y).
 
-    The file is read once, `block_bytes` of text at a time; memory stays at about four times that,
-    whatever the size of the file. Parameters as in `read_libsvm`.
+    The file is read once, `block_bytes` of text at a time, parsed on all cores while what was
+    parsed before is written; memory stays at about eight times that, whatever the file's size.
+    Parameters as in `read_libsvm`, and:
+
+    Parameters
+    ----------
+    shuffle : the seed of a random order of the rows, in which `adafw.Blocks` are as good as i.i.d.
+        rows; None keeps the file's. All data are then written twice.
+    progress : show bytes done and to do; None shows them on a terminal after a second.
     """
     notation = Notation(lowest_id(zero_based), check_dtype(dtype))
     checks.integer(block_bytes, "block_bytes", 1)
-    least, largest, entries = NO_ID, -1, 0
-    with _new_directory(directory) as partial:
-        with (
-            _Growing(partial / "data.npy", notation.dtype) as data,
-            _Growing(partial / "indices.npy", np.dtype(np.int32)) as indices,
-            _Growing(partial / "indptr.npy", np.dtype(np.int64)) as indptr,
-            _Growing(partial / "y.npy", np.dtype(np.float64)) as y,
-        ):
-            indptr.append(np.zeros(1, np.int64))
-            with opened(path) as file:
-                for samples in parsed(file, path, notation, block_bytes):
-                    if samples.indices.dtype == np.int64:
-                        indices.widen()
-                    data.append(samples.data)
-                    indices.append(samples.indices)
-                    indptr.append(samples.indptr[1:] + entries)
-                    y.append(samples.y)
-                    entries += samples.data.size
-                    least, largest = min(least, samples.least_id), max(largest, samples.largest_id)
-            if not y.size:
+    if shuffle is not None:
+        checks.integer(shuffle, "shuffle", 0)
+    with _new_directory(directory) as partial, Meter("converting", path, progress) as meter:
+        with opened(path) as file, Store(partial, notation.dtype) as store:
+            ids = Ids()
+            lines = in_advance(_lines(file, path, notation, block_bytes, ids, meter))
+            if shuffle is None:
+                for part in lines:
+                    store.append(part)
+            else:
+                mixed = Shuffled(partial, shuffle, 4 * block_bytes, meter)
+                mixed.take(lines, meter.total)
+                mixed.give(store)
+            if not store.rows:
                 raise ValueError(f"{path} must hold at least one sample, got none.")
-            shift = first_id(zero_based, least)
-            width = check_width(n_features, largest - shift + 1, path)
-            if max(entries, width, y.size) > np.iinfo(np.int32).max:
-                indices.widen()  # scipy wants ids, row starts and sizes of one width
-            indices.subtract(shift)
-        _Manifest("csr", (y.size, width), notation.dtype.name).write(partial)
+            shift = first_id(zero_based, ids.least)
+            width = check_width(n_features, ids.largest - shift + 1, path)
+            store.finish(width, shift)
+            rows = store.rows
+        manifest = Manifest("csr", (rows, width), notation.dtype.name, shuffle, shift == 0)
+        manifest.write(partial)
     return load_parts(directory)
 
 
-class _Growing:
-    """A one-dimensional .npy file that grows at its end; its header is right once closed."""
+class Ids:
+    """The smallest and the largest feature id seen."""
 
-    def __init__(self, path: Path, dtype: np.dtype[np.generic]) -> None:
-        self.path, self.dtype, self.size = path, dtype, 0
+    least, largest = NO_ID, -1
 
-    def __enter__(self) -> "_Growing":
-        self.file = open(self.path, "wb+")
-        self._write_header()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._write_header()
-        self.file.close()
-
-    def _write_header(self) -> None:
-        # numpy pads a header so that its length does not change with the number of entries.
-        self.file.seek(0)
-        header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.size,)}
-        np.lib.format.write_array_header_1_0(self.file, header)
-
-    def append(self, values: NDArray[np.generic]) -> None:
-        """Writes values of a dtype that fits at the end."""
-        self.file.write(values.astype(self.dtype, casting="safe", copy=False).data)
-        self.size += values.size
-
-    def widen(self) -> None:
-        """Turns 32-bit into 64-bit integers, chunk by chunk from the end, in place."""
-        if self.dtype.itemsize == 8:
-            return
-        self.dtype = np.dtype(np.int64)
-        start = self._data_start()
-        for begin in reversed(range(0, self.size, _CHUNK)):
-            n = min(_CHUNK, self.size - begin)
-            self.file.seek(start + 4 * begin)
-            narrow = np.frombuffer(self.file.read(4 * n), np.int32)
-            self.file.seek(start + 8 * begin)
-            self.file.write(narrow.astype(np.int64).data)
-        self.file.seek(0, os.SEEK_END)
-
-    def subtract(self, shift: int) -> None:
-        """Subtracts a number from every entry, chunk by chunk."""
-        start = self._data_start()
-        for begin in range(0, self.size if shift else 0, _CHUNK):
-            n = min(_CHUNK, self.size - begin)
-            at = start + self.dtype.itemsize * begin
-            self.file.seek(at)
-            values = np.frombuffer(self.file.read(n * self.dtype.itemsize), self.dtype)
-            self.file.seek(at)
-            self.file.write((values - self.dtype.type(shift)).data)
-
-    def _data_start(self) -> int:
-        self._write_header()
-        return self.file.tell()
+def _lines(
+    file: BinaryIO, path: FileName, notation: Notation, size: int, ids: Ids, meter: Meter
+) -> Iterator[Lines]:
+    """The samples of a file, so many bytes of text at a time; what ids there are is noted."""
+    for samples in parsed(file, path, notation, size):
+        ids.least = min(ids.least, samples.least_id)
+        ids.largest = max(ids.largest, samples.largest_id)
+        meter.at(file)
+        yield Lines(samples.data, samples.indices, np.diff(samples.indptr), samples.y)
 
 
 def _new_directory(directory: FileName) -> AbstractContextManager[Path]:
@@ -210,22 +199,26 @@ def _new_directory(directory: FileName) -> AbstractContextManager[Path]:
 
 
 @dataclass(frozen=True)
-class _Manifest:
+class Manifest:
     """What the arrays of a directory are."""
 
     kind: str
     shape: tuple[int, int]
     dtype: str
+    #: The seed of the rows' random order; None if they are in their file's.
+    shuffle: int | None = None
+    #: Whether ids of the LIBSVM file counted from 0; None if there was none.
+    zero_based: bool | None = None
 
     def write(self, folder: Path) -> None:
         words = {
             "format": _FORMAT, "kind": self.kind, "shape": [int(n) for n in self.shape],
-            "dtype": self.dtype,
+            "dtype": self.dtype, "shuffle": self.shuffle, "zero_based": self.zero_based,
         }  # fmt: skip
         (folder / "manifest.json").write_text(json.dumps(words, indent=2) + "\n")
 
     @classmethod
-    def read(cls, folder: Path) -> "_Manifest":
+    def read(cls, folder: Path) -> "Manifest":
         path = folder / "manifest.json"
         try:
             words = json.loads(path.read_bytes())
@@ -250,16 +243,27 @@ class _Manifest:
             or words.get("dtype") not in ("float32", "float64")
         ):
             raise ValueError(f"{path} must be a manifest of parts, got a damaged one.")
-        return cls(words["kind"], (shape[0], shape[1]), words["dtype"])
+        seed, zero = words.get("shuffle"), words.get("zero_based")
+        return cls(
+            words["kind"],
+            (shape[0], shape[1]),
+            words["dtype"],
+            seed if isinstance(seed, int) else None,
+            zero if isinstance(zero, bool) else None,
+        )
 
 
 def _part(
-    folder: Path, name: str, shape: tuple[int, ...], dtype: str | None = None
+    folder: Path,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: str | None = None,
+    stream: bool = False,
 ) -> NDArray[Any]:
     """One array of the directory; mapped, but for one without entries, which cannot be."""
     path = folder / f"{name}.npy"
     try:
-        array = mapped(path) if shape[0] else np.load(path, allow_pickle=False)
+        array = mapped(path, stream) if shape[0] else np.load(path, allow_pickle=False)
     except DAMAGE as error:
         if not is_damage(error):
             raise

@@ -13,47 +13,68 @@ BLOCK = 128
 
 
 @jit
-def curve(loss: int, z: float, y: float) -> tuple[float, float, float]:
-    """(value, slope, second derivative) of the loss with that number at a prediction z."""
+def curve(loss: int, z: float, y: float) -> tuple[float, float, float, float]:
+    """(plain part of the value, e, slope, second derivative) at a prediction z.
+
+    The value is that part + log(1 + e), e in [0, 1]; e = 0 unless the loss is logistic.
+    """
     if loss == SQUARED:
-        return (z - y) * (z - y), 2.0 * (z - y), 2.0
+        return (z - y) * (z - y), 0.0, 2.0 * (z - y), 2.0
     if loss == LOGISTIC:
         u = -y * z
         e = math.exp(-abs(u))  # at most 1, whatever z is
         q = 1.0 / (1.0 + e)
         if u > 0:
-            return u + math.log1p(e), -y * q, e * q * q
-        return math.log1p(e), -y * e * q, e * q * q
+            return u, e, -y * q, e * q * q
+        return 0.0, e, -y * e * q, e * q * q
     s = max(0.0, 1.0 - y * z)
-    return s * s, -2.0 * y * s, 2.0 if s > 0 else 0.0
+    return s * s, 0.0, -2.0 * y * s, 2.0 if s > 0 else 0.0
 
 
 @jit
 def curves(loss: int, z: Any, y: Any, weights: Any, slopes: Any, bends: Any) -> float:
-    """Fills slopes and second derivatives of all terms, divided by m; returns the mean value."""
+    """Fills slopes and second derivatives of all terms, divided by m; returns the mean value.
+
+    Terms without weights share one logarithm a block: log prod (1 + e_i) = log(1 + p), where
+    p <- p + e + p e keeps all digits of small e, and stays below 2^128.
+    """
     m = z.size
     total = 0.0
     for first in range(0, m, BLOCK):  # short sums first: rounding errors hardly grow with m
-        part = 0.0
-        for i in range(first, min(first + BLOCK, m)):
-            value, slope, bend = curve(loss, z[i], y[i])
-            w = (weights[i] if weights.size else 1.0) / m
-            part += value * w
-            slopes[i] = slope * w
-            bends[i] = bend * w
+        part, p = 0.0, 0.0
+        if weights.size:
+            for i in range(first, min(first + BLOCK, m)):
+                plain, e, slope, bend = curve(loss, z[i], y[i])
+                w = weights[i] / m
+                part += (plain + math.log1p(e)) * w
+                slopes[i] = slope * w
+                bends[i] = bend * w
+        else:
+            for i in range(first, min(first + BLOCK, m)):
+                plain, e, slope, bend = curve(loss, z[i], y[i])
+                part += plain
+                p += e + p * e
+                slopes[i] = slope / m
+                bends[i] = bend / m
+            part = (part + math.log1p(p)) / m
         total += part
     return total
 
 
 @jit
-def value_on(loss: int, z: Any, dz: Any, step: float, y: Any, weights: Any) -> float:
-    """The mean value of predictions z + step dz."""
-    m = z.size
-    total = 0.0
-    for first in range(0, m, BLOCK):
-        part = 0.0
-        for i in range(first, min(first + BLOCK, m)):
-            value = curve(loss, z[i] + step * dz[i], y[i])[0]
-            part += value * ((weights[i] if weights.size else 1.0) / m)
-        total += part
-    return total
+def sides(loss: int, z: Any, b: float, y: Any, weights: Any) -> tuple[float, float, float, float]:
+    """The positive and the negative slopes at z + b, each kind summed, then their derivatives."""
+    up = down = up_slope = down_slope = 0.0
+    for first in range(0, z.size, BLOCK):
+        one = two = three = four = 0.0
+        for i in range(first, min(first + BLOCK, z.size)):
+            _, _, slope, bend = curve(loss, z[i] + b, y[i])
+            w = weights[i] if weights.size else 1.0
+            if slope > 0:
+                one += slope * w
+                three += bend * w
+            else:
+                two -= slope * w
+                four += bend * w
+        up, down, up_slope, down_slope = up + one, down + two, up_slope + three, down_slope + four
+    return up, down, up_slope, down_slope

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from adafw.typing import Array
 
 
@@ -113,3 +115,42 @@ class Listed(NamedTuple):
     features: Array
     size: int
     threshold: float
+
+
+#: Marks a column outside a working set.
+OUTSIDE = np.uint32(0xFFFFFFFF)
+
+
+class Part(NamedTuple):
+    """Rows of a working set of columns: values, positions in the set, where each row begins."""
+
+    values: Any
+    positions: Any
+    starts: Any
+
+
+class Change(NamedTuple):
+    """How a working set changes.
+
+    The column at position p goes to moved[p] (OUTSIDE: it leaves). Column j of the matrix joins
+    at position[j] if fresh[j] = 1. `found` is room for the entries of a row.
+    """
+
+    moved: Any
+    fresh: Any
+    position: Any
+    found: Any
+
+
+class AtomModel(NamedTuple):
+    """q(u) = <slopes, u> + <u, H u> / 2 in the weights u of atoms signs_k e_k.
+
+    H_kl = signs_k signs_l (gram_kl - mixed_k mixed_l / total), with `diagonal` on its diagonal:
+    `mixed` and `total` take an intercept out of the model, unless total = 0.
+    """
+
+    gram: Any
+    diagonal: Any
+    signs: Any
+    mixed: Any
+    total: float

@@ -1,44 +1,61 @@
 """A sparse matrix restricted to a working set of columns, and quadratic models on it.
 
-`Part` is the restricted matrix, row by row; positions are those in the working set, increasing
-within a row, since the set is kept in increasing order of columns.
+A `parts.Part` is the restricted matrix, row by row. Columns have positions, in the order in which
+they joined the set; the entries of a row are in the order of their positions, however they came
+there, so that sums over a row have the same bits in a run that goes on and in one that is taken up
+again.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import OUTSIDE
 
-ONE = np.uint64(1)
-#: Marks a column outside the working set.
-OUTSIDE = np.uint32(0xFFFFFFFF)
-
-
-class Part(NamedTuple):
-    """Values, positions in the working set, and where each row begins."""
-
-    values: Any
-    positions: Any
-    starts: Any
+ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
 @jit
-def restrict(rows: Any, position: Any, part: Any) -> None:
-    """Copies the entries of columns with a position.
+def count_columns(columns: Any, out: Any) -> None:
+    """out_j += number of stored entries of column j."""
+    for k in range(columns.size):
+        out[columns[k]] += 1
 
-    An entry is written before it is known to stay, and written over if it does not: no branch.
+
+@jit
+def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
+    """The part with some columns fewer and others more.
+
+    Old columns keep their order and fresh ones come after them; these are sorted where they must
+    be. An old entry is written before it is known to stay, and written over if it does not.
     """
     values, columns, starts = rows
-    out_values, out_positions, out_starts = part
-    count = np.uint64(0)
-    for i in range(starts.size - 1):
+    old_values, old_positions, old_starts = old
+    out_values, out_positions, out_starts = out
+    moved, fresh, position, found = change
+    count = ZERO
+    for i in range(np.uint64(starts.size - 1)):
         out_starts[i] = count
-        for k in range(starts[i], starts[i + 1]):
-            where = position[columns[k]]
-            out_values[count] = values[k]
+        for k in range(old_starts[i], old_starts[i + ONE]):
+            where = moved[old_positions[k]]
+            out_values[count] = old_values[k]
             out_positions[count] = where
-            count += ONE if where != OUTSIDE else np.uint64(0)
+            count += ONE if where != OUTSIDE else ZERO
+        hits = ZERO
+        for k in range(starts[i], starts[i + ONE]):
+            found[hits] = k
+            hits += np.uint64(fresh[columns[k]])  # one byte a column: the table stays in the cache
+        begin = count
+        for q in range(hits):
+            k = found[q]
+            where, at = position[columns[k]], count
+            # In order already, unless a run is taken up again.
+            while at > begin and out_positions[at - ONE] > where:
+                out_values[at], out_positions[at] = out_values[at - ONE], out_positions[at - ONE]
+                at -= ONE
+            out_values[at], out_positions[at] = values[k], where
+            count += ONE
     out_starts[starts.size - 1] = count
 
 
@@ -46,9 +63,9 @@ def restrict(rows: Any, position: Any, part: Any) -> None:
 def dot(part: Any, w: Any, out: Any) -> None:
     """out_i = <a_i, w>."""
     values, positions, starts = part
-    for i in range(out.size):
+    for i in range(np.uint64(out.size)):
         total = 0.0
-        for k in range(starts[i], starts[i + 1]):
+        for k in range(starts[i], starts[i + ONE]):
             total += values[k] * w[positions[k]]
         out[i] = total
 
@@ -59,9 +76,20 @@ def combine(part: Any, p: Any, out: Any) -> None:
     values, positions, starts = part
     for j in range(out.size):
         out[j] = 0.0
-    for i in range(p.size):
-        for k in range(starts[i], starts[i + 1]):
+    for i in range(np.uint64(p.size)):
+        for k in range(starts[i], starts[i + ONE]):
             out[positions[k]] += p[i] * values[k]
+
+
+@jit
+def squares(part: Any, p: Any, out: Any) -> None:
+    """out_j = sum_i p_i a_ij^2."""
+    values, positions, starts = part
+    for j in range(out.size):
+        out[j] = 0.0
+    for i in range(np.uint64(p.size)):
+        for k in range(starts[i], starts[i + ONE]):
+            out[positions[k]] += p[i] * values[k] * values[k]
 
 
 @jit
@@ -70,57 +98,131 @@ def product(part: Any, bends: Any, d: Any, out: Any) -> None:
     values, positions, starts = part
     for j in range(out.size):
         out[j] = 0.0
-    for i in range(bends.size):
+    for i in range(np.uint64(bends.size)):
         total = 0.0
-        for k in range(starts[i], starts[i + 1]):
+        for k in range(starts[i], starts[i + ONE]):
             total += values[k] * d[positions[k]]
         total *= bends[i]
-        for k in range(starts[i], starts[i + 1]):
+        for k in range(starts[i], starts[i + ONE]):
             out[positions[k]] += total * values[k]
 
 
 @jit
-def add_gram(part: Any, weights: Any, gram: Any) -> None:
-    """gram += sum_i weights_i a_i a_i^T, lower triangle only."""
+def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
+    """gram += sum_i weights_i a_i a_i^T, lower triangle, rows from position `first` on."""
     values, positions, starts = part
-    for i in range(weights.size):
-        if weights[i] == 0.0:
+    for i in range(np.uint64(weights.size)):
+        weight = weights[i]
+        if weight == 0.0:
             continue
-        first, last = starts[i], starts[i + 1]
-        for k in range(first, last):
-            scaled, row = weights[i] * values[k], gram[positions[k]]
-            for l in range(first, k + ONE):
+        begin = starts[i]
+        k = starts[i + ONE]
+        while k > begin and positions[k - ONE] >= first:
+            k -= ONE
+            scaled, row = weight * values[k], gram[positions[k]]
+            for l in range(begin, k + ONE):
                 row[positions[l]] += scaled * values[l]
 
 
 @jit
-def add_columns(part: Any, weights: Any, fresh: Any, gram: Any) -> None:
-    """The same for the entries with a fresh row or column, the others being there already."""
-    values, positions, starts = part
-    for i in range(weights.size):
-        first, last = starts[i], starts[i + 1]
-        touched = False
-        for k in range(first, last):
-            touched = touched or fresh[positions[k]]
-        if not touched or weights[i] == 0.0:
+def take_stale(bends: Any, known: Any, share: float, change: Any) -> bool:
+    """change = bends - known where that is more than a share of known, else 0; known follows.
+
+    Returns whether there is any such row.
+    """
+    some = False
+    for i in range(bends.size):
+        change[i] = 0.0
+        if abs(bends[i] - known[i]) > share * known[i]:
+            change[i] = bends[i] - known[i]
+            known[i] = bends[i]
+            some = True
+    return some
+
+
+@jit
+def moved_gram(old: Any, moved: Any, out: Any) -> None:
+    """The lower triangle of old, its positions moved (in order), OUTSIDE ones left out."""
+    for a in range(moved.size):
+        if moved[a] == OUTSIDE:
             continue
-        for k in range(first, last):
-            scaled, row, new = weights[i] * values[k], gram[positions[k]], fresh[positions[k]]
-            for l in range(first, k + ONE):
-                if new or fresh[positions[l]]:
-                    row[positions[l]] += scaled * values[l]
+        source, target = old[a], out[moved[a]]
+        for b in range(a + 1):
+            if moved[b] != OUTSIDE:
+                target[moved[b]] = source[b]
+
+
+@jit
+def mirror(gram: Any) -> None:
+    """Copies the lower triangle to the upper, tile by tile, so that both stay in the cache."""
+    size, tile = gram.shape[0], 32
+    for first in range(0, size, tile):
+        for second in range(0, first + 1, tile):
+            for a in range(first, min(first + tile, size)):
+                for b in range(second, min(second + tile, a)):
+                    gram[b, a] = gram[a, b]
+
+
+@jit
+def diagonal_of(gram: Any, least: Any, mixed: Any, total: float, out: Any) -> None:
+    """The diagonal of a model; a ridge of 1e-10 of its own size keeps equal columns apart.
+
+    `least` is what the diagonal of the Gram matrix should be at least, if not empty.
+    """
+    for k in range(out.size):
+        full = max(gram[k, k], least[k]) if least.size else gram[k, k]
+        own = full - (mixed[k] * mixed[k] / total if total > 0 else 0.0)
+        out[k] = max(own, 1e-14 * full) * (1 + 1e-10)
+
+
+@jit
+def face_matrix(model: Any, face: Any, out: Any) -> None:
+    """The lower triangle of H on these atoms."""
+    gram, diagonal, signs, mixed, total = model
+    scale = 1.0 / total if total > 0 else 0.0
+    for a in range(face.size):
+        i = face[a]
+        row, share, sign = gram[i], mixed[i] * scale, signs[i]
+        for b in range(a):
+            out[a, b] = (row[face[b]] - share * mixed[face[b]]) * (sign * signs[face[b]])
+        out[a, a] = diagonal[i]
+
+
+@jit
+def move_atom(model: Any, k: int, move: float, slopes: Any) -> None:
+    """The slopes after the weight of atom k has grown by `move`."""
+    gram, diagonal, signs, mixed, total = model
+    row = gram[k]
+    step = move * signs[k]
+    share = mixed[k] / total if total > 0 else 0.0
+    here = slopes[k]
+    if total > 0:
+        for l in range(slopes.size):
+            slopes[l] += step * signs[l] * (row[l] - share * mixed[l])
+    else:
+        for l in range(slopes.size):
+            slopes[l] += step * signs[l] * row[l]
+    slopes[k] = here + move * diagonal[k]
+
+
+@jit
+def move_atoms(model: Any, chosen: Any, moves: Any, slopes: Any) -> None:
+    """The slopes after the weights of these atoms have grown by so much."""
+    for k in range(chosen.size):
+        move_atom(model, chosen[k], moves[k], slopes)
 
 
 @jit
 def pairwise(
-    gram: Any, slopes: Any, weights: Any, slack: float, open_: bool, tolerance: float, most: int
+    model: Any, slopes: Any, weights: Any, slack: float, open_: bool, tolerance: float, most: int
 ) -> tuple[int, float, float]:
-    """Pairwise steps on q(u) = <slopes, u> + <u, gram u> / 2 over u >= 0, sum u = const - slack.
+    """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
 
     Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
     others 2001, Fan and others 2005). The slack is an atom of slope 0, to be had if `open_`.
-    `slopes` are kept up to date. Returns (steps, gap, slack); gap <= tolerance is the end.
+    Returns (steps, gap, slack); gap <= tolerance is the end.
     """
+    gram, diagonal, signs, mixed, total = model
     size = weights.size
     gap = np.inf
     for step in range(most):
@@ -128,57 +230,39 @@ def pairwise(
         for k in range(size):
             if slopes[k] < least:
                 least, enter = slopes[k], k
-        bend_in = gram[enter, enter] if enter >= 0 else 0.0
+        bend_in, sign_in, share = 0.0, 0.0, 0.0
+        if enter >= 0:
+            bend_in, sign_in = diagonal[enter], 2 * signs[enter]
+            share = mixed[enter] / total if total > 0 else 0.0
         row = gram[max(enter, 0)]
-        gap, best, leave = 0.0, 0.0, -2
+        gap, best, leave, move = 0.0, 0.0, -2, 0.0
         for k in range(size):
             if weights[k] > 0:
                 d = slopes[k] - least
                 gap += weights[k] * d
                 if d > 0:
-                    bend = bend_in + gram[k, k] - (2 * row[k] if enter >= 0 else 0.0)
-                    move = min(d / max(bend, 1e-300), weights[k])
-                    gain = move * (2 * d - bend * move)
+                    across = sign_in * signs[k] * (row[k] - share * mixed[k])
+                    bend = max(bend_in + diagonal[k] - across, 1e-300)
+                    length = min(d / bend, weights[k])
+                    gain = length * (2 * d - bend * length)
                     if gain > best:
-                        best, leave = gain, k
+                        best, leave, move = gain, k, length
         if slack > 0 and enter >= 0:
             gap -= slack * least
-            move = min(-least / max(bend_in, 1e-300), slack)
-            gain = move * (-2 * least - bend_in * move)
+            length = min(-least / max(bend_in, 1e-300), slack)
+            gain = length * (-2 * least - bend_in * length)
             if gain > best:
-                best, leave = gain, -1
+                best, leave, move = gain, -1, length
         if gap <= tolerance or leave == -2:
             return step, gap, slack
         if leave >= 0:
-            bend = bend_in + gram[leave, leave] - (2 * row[leave] if enter >= 0 else 0.0)
-            move = min((slopes[leave] - least) / max(bend, 1e-300), weights[leave])
             weights[leave] = weights[leave] - move if move < weights[leave] else 0.0
-            out = gram[leave]
-            for k in range(size):
-                slopes[k] -= move * out[k]
+            move_atom(model, leave, -move, slopes)
         else:
-            move = min(-least / max(bend_in, 1e-300), slack)
             slack = slack - move if move < slack else 0.0
         if enter >= 0:
             weights[enter] += move
-            for k in range(size):
-                slopes[k] += move * row[k]
+            move_atom(model, enter, move, slopes)
         else:
             slack += move
     return most, gap, slack
-
-
-@jit
-def model_matrix(gram: Any, signs: Any, mixed: Any, total: float, out: Any) -> None:
-    """The Hessian in the atoms' weights, from the lower triangle of the Gram matrix.
-
-    An intercept is taken out: - mixed mixed^T / total, unless total = 0. A ridge of 1e-10 of its
-    own size on each diagonal entry keeps equal columns apart.
-    """
-    for a in range(signs.size):
-        for b in range(a + 1):
-            entry = gram[a, b]
-            if total > 0:
-                entry -= mixed[a] * (mixed[b] / total)
-            out[a, b] = out[b, a] = entry * signs[a] * signs[b]
-        out[a, a] = max(out[a, a], 1e-14 * gram[a, a]) * (1 + 1e-10)

@@ -1,12 +1,10 @@
 """Metrics: the diagonal matrices H_t of adaptive gradients."""
 
-from adafw.metrics.adabound import AdaBound
-from adafw.metrics.adadelta import AdaDelta
-from adafw.metrics.adagrad import AdaGrad
-from adafw.metrics.adam import Adam
-from adafw.metrics.amsgrad import AMSGrad
-from adafw.metrics.base import Metric
-from adafw.metrics.clipped import Clipped
-from adafw.metrics.rmsprop import RMSProp
+from typing import TYPE_CHECKING
 
-__all__ = ["AMSGrad", "AdaBound", "AdaDelta", "AdaGrad", "Adam", "Clipped", "Metric", "RMSProp"]
+if TYPE_CHECKING:
+    from adafw.metrics.exports import *  # noqa: F403
+else:
+    from adafw.later import later
+
+    __getattr__, __dir__ = later("adafw.metrics.exports")

@@ -1,22 +1,10 @@
 """Objectives: finite sums f = (1/m) sum_i f_i."""
 
-from adafw.objectives.base import FiniteSum, SeparableSum
-from adafw.objectives.counted import Counted
-from adafw.objectives.intercept import WithIntercept
-from adafw.objectives.line import Line
-from adafw.objectives.linear_model import LinearModel
-from adafw.objectives.matrix_completion import MatrixCompletion
-from adafw.objectives.quadratic import Quadratic
-from adafw.objectives.user_sum import UserSum
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Counted",
-    "FiniteSum",
-    "Line",
-    "LinearModel",
-    "MatrixCompletion",
-    "Quadratic",
-    "SeparableSum",
-    "UserSum",
-    "WithIntercept",
-]
+if TYPE_CHECKING:
+    from adafw.objectives.exports import *  # noqa: F403
+else:
+    from adafw.later import later
+
+    __getattr__, __dir__ = later("adafw.objectives.exports")

@@ -3,15 +3,28 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.arrays import dot
 from adafw.objectives.line import Line
-from adafw.rows.base import Rows
 from adafw.typing import Array, Batch, Plain
+
+if TYPE_CHECKING:
+    from adafw.rows.base import Rows
+
+
+class Unavailable(ConnectionError):
+    """The data of an objective cannot be reached any more; `state` is where to go on from.
+
+    `state` is that of the run that `minimize` had to give up, and None outside of one; `resume` is
+    what a fit made of it adds.
+    """
+
+    state: Any = None
+    resume: Any = None
 
 
 class FiniteSum(ABC):
@@ -31,6 +44,8 @@ class FiniteSum(ABC):
     remembers: bool = False
     #: Whether f knows its second derivatives, which Newton steps ask for.
     has_hessian: bool = False
+    #: Whether its terms are on other machines, so that asking may raise `Unavailable`.
+    remote: bool = False
 
     @abstractmethod
     def value(self, x: Array) -> float:
@@ -66,6 +81,10 @@ class FiniteSum(ABC):
         """The function d -> H(x) d, from products alone: H itself is never formed."""
         raise TypeError(f"{self!r} does not know its second derivatives.")
 
+    def status(self) -> str:
+        """What a live line should say besides; nothing where all data are here."""
+        return ""
+
     @property
     def lower_bound(self) -> float:
         """A number that f is nowhere below, whatever x is; -inf if none is known."""
@@ -85,7 +104,7 @@ class SeparableSum(FiniteSum):
 
     separable = True
     #: a_1 .. a_m.
-    rows: Rows
+    rows: "Rows"
     #: The largest sup of phi_i'', over all i; inf if there is none.
     curvature: float
 
@@ -100,3 +119,13 @@ class SeparableSum(FiniteSum):
     @abstractmethod
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         """sum of weights_i a_i over the batch."""
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        """(fresh, sum of (fresh_i - alpha_i) a_i), fresh_i = phi_i'(<a_i, x>) / m for the batch.
+
+        `alpha` holds the entries of the batch.
+        """
+        fresh = self.slopes(x, batch) / self.n_terms
+        return fresh, self.combine(fresh - alpha, batch)

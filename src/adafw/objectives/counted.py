@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from adafw.objectives.base import FiniteSum, SeparableSum
@@ -28,6 +29,7 @@ class Counted(SeparableSum):
         self.has_hessian = objective.has_hessian
         self.shape = objective.shape
         self.dtype = objective.dtype
+        self.remote = objective.remote
         self.values = 0
         self.gradients = 0
         self.hessians = 0
@@ -50,6 +52,15 @@ class Counted(SeparableSum):
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self._separable().combine(weights, batch)
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        self._count(batch)
+        return self._separable().refresh(x, alpha, batch)
+
+    def status(self) -> str:
+        return self.objective.status()
 
     def along(self, x: Array, d: Array) -> Line:
         line = self.objective.along(x, d)

@@ -43,7 +43,7 @@ class WithIntercept(SeparableSum):
         weight = model.sample_weight
         self._weighted = None if weight is None or weight.all() else np.flatnonzero(weight)
         self._last: tuple[Any, float, Any] = (None, 0.0, None)  # z, b(x), gradient if known
-        self.remembers = True
+        self.remembers, self.remote = True, model.remote
         #: The best constant prediction, b(0).
         self.constant = self._best_constant()
         self.intercept = self.constant
@@ -58,7 +58,8 @@ class WithIntercept(SeparableSum):
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
-            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
+            how = self.model.pull(batch, len(batch), shift=self.intercept)
+            return self.rows.pull(x, how, batch)[1]
         z, b = self.predictions(x)
         if self._last[2] is None:
             slopes = self.model.slopes_at(z + b)
@@ -76,6 +77,16 @@ class WithIntercept(SeparableSum):
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        how = self.model.pull(batch, self.n_terms, alpha, self.intercept)
+        slopes, change = self.rows.pull(x, how, batch)
+        return slopes / self.n_terms, change
+
+    def status(self) -> str:
+        return self.model.status()
 
     def along(self, x: Array, d: Array) -> Line:
         """With A x and A d computed once, a point on the line costs O(m) a Newton step for b."""
@@ -203,12 +214,5 @@ class WithIntercept(SeparableSum):
 
     def _sides(self, z: NDArray[Any], b: float) -> tuple[float, float, float, float, float]:
         """Sum of slopes at z + b; its positive and its negative part, and how fast each moves."""
-        u = z + b
-        slopes = self.model.slopes_at(u)
-        seconds = self.model.seconds_at(u)
-        positive = slopes > 0
-        up = float(np.sum(slopes, where=positive, dtype=np.float64))
-        down = -float(np.sum(slopes, where=~positive, dtype=np.float64))
-        up_slope = float(np.sum(seconds, where=positive, dtype=np.float64))
-        down_slope = float(np.sum(seconds, where=~positive, dtype=np.float64))
+        up, down, up_slope, down_slope = self.model.sides_at(z, b)
         return up - down, up, down, up_slope, down_slope

@@ -16,6 +16,7 @@ from adafw.losses import Logistic, Loss, Squared, SquaredHinge
 from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
 from adafw.rows import as_rows
+from adafw.rows.working import WorkingRows
 from adafw.typing import Array, Batch, Plain
 
 #: Losses that the kernels know, exact types only: a subclass may do anything.
@@ -28,15 +29,50 @@ _CODES: dict[type, int] = {
 
 @dataclass
 class _Point:
-    """The last x asked for, A x, and the gradient there once it is known."""
+    """The last x asked for, A x, and there, once they are known, gradient and `curves_at`."""
 
     x: Any = None
     z: Any = None
     gradient: Any = None
+    curves: Any = None
 
     def is_at(self, x: Array) -> bool:
         known = self.x
-        return known is not None and known.dtype == x.dtype and np.array_equal(known, x)
+        # By the operator: numpy.array_equal takes longer than a small problem's own product.
+        return (
+            known is not None
+            and known.dtype == x.dtype
+            and known.shape == x.shape
+            and bool((known == x).all())
+        )
+
+
+@dataclass(frozen=True)
+class TermPull:
+    """w_i phi'(z_i + shift) for a batch, and the weights slopes / scale - minus of its rows."""
+
+    loss: Loss
+    y: NDArray[Any]
+    term_weights: NDArray[Any] | None
+    scale: int
+    minus: NDArray[Any] | None = None
+    shift: float = 0.0
+
+    def slopes(self, z: NDArray[Any]) -> NDArray[Any]:
+        slopes = self.loss.slope(z + self.shift if self.shift else z, self.y)
+        return slopes if self.term_weights is None else slopes * self.term_weights
+
+    def weights(self, slopes: NDArray[Any]) -> NDArray[Any]:
+        weights = slopes / self.scale
+        return weights if self.minus is None else weights - self.minus
+
+    def part(self, which: NDArray[np.integer[Any]]) -> "TermPull":
+        def of(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[which]
+
+        return TermPull(
+            self.loss, self.y[which], of(self.term_weights), self.scale, of(self.minus), self.shift
+        )
 
 
 class LinearModel(SeparableSum):
@@ -62,6 +98,7 @@ class LinearModel(SeparableSum):
         self.dtype = self.rows.dtype
         self.loss = loss
         self.remembers = True
+        self.remote = self.rows.remote
         #: The number by which the kernels know the loss; None if they do not.
         self.loss_code = _CODES.get(type(loss))
         self.convex = loss.convex
@@ -82,6 +119,7 @@ class LinearModel(SeparableSum):
         largest = 1.0 if self._weights is None else float(self._weights.max())
         self.curvature = loss.curvature * largest
         self._last = _Point()
+        self._working: WorkingRows | None = None
 
     @property
     def term_weights(self) -> NDArray[Any]:
@@ -96,19 +134,40 @@ class LinearModel(SeparableSum):
         """Takes z for A x: of someone who had to compute it anyway."""
         self._last = _Point(x.copy(), z)
 
+    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
+        """The stored rows restricted to these columns; kept, as the next set will be much alike."""
+        if self._working is None or not np.array_equal(self._working.chosen, chosen):
+            self._working = self.rows.plain[0].working(chosen, self._working)
+        return self._working
+
+    def curves(self, x: Array) -> tuple[float, NDArray[Any], NDArray[Any]]:
+        """`curves_at` the predictions of x; value and gradient at x then come from there, too."""
+        point = self._at(x)
+        if point.curves is None:
+            point.curves = self.curves_at(point.z)
+        return point.curves
+
     def value(self, x: Array) -> float:
-        return self.value_at(self._at(x).z)
+        return self._value_at(self._at(x))
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
-            return self.rows.combine(self.slopes(x, batch) / len(batch), batch)
-        point = self._at(x)
-        if point.gradient is None:
-            point.gradient = self.rows.combine(self.slopes_at(point.z) / self.n_terms)
-        return point.gradient.copy()
+            return self.rows.pull(x, self.pull(batch, len(batch)), batch)[1]
+        return self._gradient_at(self._at(x))
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.value(x), self.gradient(x)
+        point = self._at(x)
+        return self._value_at(point), self._gradient_at(point)
+
+    def _value_at(self, point: "_Point") -> float:
+        return self.value_at(point.z) if point.curves is None else float(point.curves[0])
+
+    def _gradient_at(self, point: "_Point") -> Array:
+        if point.gradient is None:
+            known = point.curves
+            slopes = self.slopes_at(point.z) / self.n_terms if known is None else known[1]
+            point.gradient = self.rows.combine(slopes)
+        return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         z = self._at(x).z if batch is None else self.rows.dot(x, batch)
@@ -119,6 +178,22 @@ class LinearModel(SeparableSum):
         if self._weights is not None:
             slopes = slopes * (self._weights if batch is None else self._weights[batch])
         return slopes
+
+    def pull(
+        self, batch: NDArray[np.integer[Any]], scale: int, minus: Any = None, shift: float = 0.0
+    ) -> TermPull:
+        """What `Rows.pull` makes of the terms of a batch, with `shift` added to predictions."""
+        weights = None if self._weights is None else self._weights[batch]
+        return TermPull(self.loss, self.y[batch], weights, scale, minus, shift)
+
+    def refresh(
+        self, x: Array, alpha: NDArray[Any], batch: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[Any], Array]:
+        slopes, change = self.rows.pull(x, self.pull(batch, self.n_terms, alpha), batch)
+        return slopes / self.n_terms, change
+
+    def status(self) -> str:
+        return self.rows.status()
 
     def seconds_at(self, z: NDArray[Any]) -> NDArray[Any]:
         """phi_i''(z_i) for all i."""
@@ -140,13 +215,20 @@ class LinearModel(SeparableSum):
         value = curves(self.loss_code, z, self.y, self.term_weights, slopes, bends)
         return value, slopes, bends
 
-    def value_on(self, z: NDArray[Any], dz: NDArray[Any], step: float) -> float:
-        """The mean loss of predictions z + step dz."""
+    def sides_at(self, z: NDArray[Any], b: float) -> tuple[float, float, float, float]:
+        """The positive and the negative slopes at z + b, each summed; then their derivatives."""
         if self.loss_code is None:
-            return self.value_at(z + step * dz)
-        from adafw.kernels.curves import value_on
+            slopes, seconds = self.slopes_at(z + b), self.seconds_at(z + b)
+            up = slopes > 0
+            return (
+                float(np.sum(slopes, where=up, dtype=np.float64)),
+                -float(np.sum(slopes, where=~up, dtype=np.float64)),
+                float(np.sum(seconds, where=up, dtype=np.float64)),
+                float(np.sum(seconds, where=~up, dtype=np.float64)),
+            )
+        from adafw.kernels.curves import sides
 
-        return float(value_on(self.loss_code, z, dz, step, self.y, self.term_weights))
+        return sides(self.loss_code, z, b, self.y, self.term_weights)
 
     def combine(self, weights: NDArray[Any], batch: Batch = None) -> Array:
         return self.rows.combine(weights, batch)
@@ -236,7 +318,9 @@ class LinearModel(SeparableSum):
     def _at(self, x: Array) -> "_Point":
         # Compared by its entries: a run may move its x in place.
         if not self._last.is_at(x):
-            self._last = _Point(x.copy(), self.rows.dot(x))
+            # Most runs begin at 0, where no pass is needed.
+            z = self.rows.dot(x) if x.any() else np.zeros(self.n_terms, x.dtype)
+            self._last = _Point(x.copy(), z)
         return self._last
 
     def _per_row(self, values: Any, name: str) -> NDArray[Any]:

@@ -11,8 +11,10 @@ from adafw.rows.base import Rows
 from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
+from adafw.rows.disk import source_of
 from adafw.rows.entries import EntryRows
 from adafw.rows.matrices import MatrixRows
+from adafw.rows.streamed import StreamedRows
 
 __all__ = [
     "CSRRows",
@@ -21,6 +23,7 @@ __all__ = [
     "EntryRows",
     "MatrixRows",
     "Rows",
+    "StreamedRows",
     "as_rows",
 ]
 
@@ -40,6 +43,8 @@ def as_rows(A: Any, finite: bool = False) -> Rows:
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
         _check_shape(matrix.shape)
+        if source_of(matrix.data) and source_of(matrix.indices) and matrix.has_canonical_format:
+            return _streamed(CSRRows(matrix), finite)
         if not finite:
             _check_finite(matrix.data)
         if not matrix.has_canonical_format:
@@ -50,9 +55,22 @@ def as_rows(A: Any, finite: bool = False) -> Rows:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     _check_shape(array.shape)
+    if source_of(array) and array.flags.c_contiguous:
+        return _streamed(DenseRows(array), finite)
     if not finite:
         _check_finite(array)
     return DenseRows(array)
+
+
+def _streamed(rows: CSRRows | DenseRows, finite: bool) -> Rows:
+    """Rows on a disk; the pass that looks for NaN and infinity is that of their survey."""
+    streamed = StreamedRows(rows)
+    if not finite and not math.isfinite(streamed.largest):
+        raise ValueError(_NOT_FINITE)
+    return streamed
+
+
+_NOT_FINITE = "A must be finite, got NaN or infinity; impute or drop those rows first."
 
 
 def _is_sparse(A: Any) -> bool:
@@ -73,6 +91,4 @@ def _check_finite(values: Any) -> None:
     step = max(1, (1 << 22) // max(1, math.prod(values.shape[1:])))
     for start in range(0, len(values), step):
         if not all_finite(values[start : start + step]):
-            raise ValueError(
-                "A must be finite, got NaN or infinity; impute or drop those rows first."
-            )
+            raise ValueError(_NOT_FINITE)

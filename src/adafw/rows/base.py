@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,19 @@ from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
 
 Vector = NDArray[np.floating[Any]]
+
+
+class Pull(Protocol):
+    """How predictions of a batch become weights of its rows: plain data, so that it can travel."""
+
+    def slopes(self, z: Vector) -> Vector:
+        """phi_i'(z_i) for the batch."""
+
+    def weights(self, slopes: Vector) -> Vector:
+        """What the rows are combined with."""
+
+    def part(self, which: NDArray[np.integer[Any]]) -> "Pull":
+        """The same for some of the batch, by their positions in it."""
 
 
 class Rows(ABC):
@@ -27,6 +40,10 @@ class Rows(ABC):
     dtype: np.dtype[Any]
     #: Whether `working` and `column_arrays` are known.
     by_coordinates: bool = False
+    #: Whether they are on other machines: a product is then a round trip, and may fail.
+    remote: bool = False
+    #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
+    streamed: bool = False
 
     @abstractmethod
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
@@ -35,6 +52,15 @@ class Rows(ABC):
     @abstractmethod
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         """sum of weights_i a_i over the batch; None means all rows."""
+
+    def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """(slopes at <a_i, x>, sum of their weights times a_i) of a batch, in one round trip."""
+        slopes = how.slopes(self.dot(x, batch))
+        return slopes, self.combine(how.weights(slopes), batch)
+
+    def status(self) -> str:
+        """What a live line should say of them; nothing where they are here."""
+        return ""
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """(A^T W A d, A d): a product with a Hessian, in one pass over the rows where that pays."""
@@ -47,6 +73,17 @@ class Rows(ABC):
         Rows that gain by it keep a copy of A, column by column, from the first call on.
         """
         return self.combine(p)
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        """a_i X for i in the batch, X of one row a column of A: one row a sample."""
+        return np.column_stack([self.dot(column, batch) for column in x.T])
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        """sum of a_i^T weights_i over the batch: one row a column of A.
+
+        Rows that gain by it keep a copy of A, column by column, from the first call for all on.
+        """
+        return np.column_stack([self.combine(column, batch) for column in weights.T])
 
     @property
     @abstractmethod
@@ -95,13 +132,20 @@ class Rows(ABC):
         """A x, from what the rows as they are stored give: `dot` of `plain`."""
         return z
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """The chosen columns, in increasing order, as second-order steps multiply with them."""
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """The chosen columns, in their order, as second-order steps multiply with them.
+
+        `last` is what these rows returned before: columns found there need not be sought again.
+        """
         raise TypeError(f"{type(self).__name__} cannot be restricted to some columns.")
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """(values, rows, starts) of all columns, one after the other, as the kernels take them."""
         raise TypeError(f"{type(self).__name__} cannot be read column by column.")
+
+    def holding(self, chosen: NDArray[np.int64]) -> "tuple[Rows, NDArray[np.int64]]":
+        """(rows with these columns in memory, their numbers there): itself, but for a disk's."""
+        return self, chosen
 
     def centred(self, weights: Vector | None = None) -> "tuple[Rows, Vector]":
         """(rows a_i - c, c) with c = sum_i w_i a_i / sum_i w_i, w = 1 if None."""

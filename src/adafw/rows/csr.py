@@ -80,6 +80,19 @@ class CSRRows(Rows):
         )
         return np.asarray(sums.sum(axis=0))
 
+    def add_combined(self, weights: Vector, total: Vector) -> None:
+        """total += combine(weights), in one pass by one thread."""
+        from adafw.kernels import rows
+
+        weights = as_point(weights, self.shape[0], "weights")
+        rows.combine(self.arrays, as_batch(None, 0), 0, weights.size, weights, total)
+
+    def count_columns(self, counts: NDArray[np.int64]) -> None:
+        """counts_j += stored entries of column j."""
+        from adafw.kernels import columns
+
+        columns.count(self.arrays[1], counts)
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         from adafw.kernels import rows, threads
 
@@ -106,6 +119,28 @@ class CSRRows(Rows):
     def dot_columns(self, p: Vector) -> Vector:
         # One pass jumps about in p, the other in the sum: the shorter one stays in the cache.
         return self.by_columns.dot(p) if self.shape[0] <= self.shape[1] else self.combine(p)
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        from adafw.kernels import threads, wide
+
+        rows_of, x = as_batch(batch, self.shape[0]), read_only(np.ascontiguousarray(x))
+        count = self.shape[0] if batch is None else rows_of.size
+        out = np.empty((count, x.shape[1]), np.result_type(self.dtype, x.dtype))
+        few = batch is not None or self.matrix.nnz * x.shape[1] < _LARGE
+        ranges = threads.bounds(count, 1 if few else threads.cores())
+        threads.share(lambda k: wide.dot(self.arrays, rows_of, *ranges[k], x, out), len(ranges))
+        return out
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        if batch is None:
+            return self.by_columns.dot_matrix(weights)
+        from adafw.kernels import wide
+
+        weights = read_only(np.ascontiguousarray(weights))
+        dtype = np.result_type(self.dtype, weights.dtype)
+        out = np.zeros((self.shape[1], weights.shape[1]), dtype)
+        wide.combine(self.arrays, as_batch(batch, self.shape[0]), weights, out)
+        return out
 
     @property
     def stored(self) -> int:
@@ -154,9 +189,19 @@ class CSRRows(Rows):
         """From the copy by columns: O(stored entries of these columns + m)."""
         return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        """One pass over the stored entries."""
-        return SparseWorking(self.arrays, self.shape[1], chosen)
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        """One pass over the columns' numbers."""
+        before = last if isinstance(last, SparseWorking) else None
+        return SparseWorking(self.arrays, self._lengths, chosen, before)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """How many entries each column has."""
+        from adafw.kernels.working_set import count_columns
+
+        counts = np.zeros(self.shape[1], np.int64)
+        count_columns(self.arrays[1], counts)
+        return counts
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays
@@ -183,3 +228,20 @@ class CSRRows(Rows):
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} csr"
+
+
+def as_csr(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> Any:
+    """A CSR array over these canonical arrays; only indptr may be copied, to the ids' width.
+
+    They are put in place one by one: the constructor would read all ids, and may copy them.
+    """
+    from scipy import sparse
+
+    A = sparse.csr_array(shape, dtype=data.dtype)
+    if max(shape) > np.iinfo(np.int32).max:  # scipy takes such sizes in the ids' width, too
+        indices = indices.astype(np.int64, copy=False)
+    A.data, A.indices, A.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    A.has_canonical_format = True
+    return A

@@ -62,6 +62,26 @@ class DenseRows(Rows):
         rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
         return out
 
+    def add_combined(self, weights: Vector, total: Vector) -> None:
+        """total += combine(weights)."""
+        total += self.combine(weights)
+
+    def count_columns(self, counts: NDArray[np.int64]) -> None:
+        """counts_j += entries of column j."""
+        counts += self.shape[0]
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        array = self.array if batch is None else self.array[batch]
+        return np.concatenate([part @ x for part in self._parts(array, x)])
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        array = self.array if batch is None else self.array[batch]
+        total, done = np.zeros((self.shape[1], weights.shape[1]), weights.dtype), 0
+        for part in self._parts(array, weights):
+            total += part.T @ weights[done : done + len(part)]
+            done += len(part)
+        return total
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """Piece by piece: a piece is read from memory once, and is in cache for its transpose."""
         move = np.empty(self.shape[0], np.result_type(self.dtype, d.dtype))
@@ -123,8 +143,8 @@ class DenseRows(Rows):
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return DenseRows(self.array[:, indices], self.dtype)
 
-    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
-        return DenseWorking(self.array[:, chosen])
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        return DenseWorking(self.array[:, chosen], chosen)
 
     @cached_property
     def _column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

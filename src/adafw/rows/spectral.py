@@ -11,7 +11,7 @@ from adafw import arrays
 from adafw.lanczos import golub_kahan
 
 #: Up to so many rows or columns the Gram matrix is formed and its eigenvalue computed.
-_EXACT = 1024
+EXACT = 1024
 #: Lanczos steps beyond that, and the probability that their bound fails.
 _STEPS, _FAILURE = 100, 1e-12
 
@@ -27,7 +27,7 @@ def spectral_norm(A: Any, weights: NDArray[Any] | None) -> tuple[float, bool]:
 
     size = min(A.shape)
     root = None if weights is None else np.sqrt(weights.astype(np.float64))
-    if size <= _EXACT:
+    if size <= EXACT:
         last = [size - 1, size - 1]
         largest = eigvalsh(_gram(A, root), subset_by_index=last)[0]
         return math.sqrt(max(0.0, float(largest))), True

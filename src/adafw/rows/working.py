@@ -1,28 +1,37 @@
 """The rows restricted to a working set of columns: what second-order steps multiply with."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.kernels import threads
+from adafw.kernels.parts import OUTSIDE, Change, Part
+
 Vector = NDArray[np.float64]
+Columns = NDArray[np.int64]
 
 #: Columns up to which a Gram matrix always pays, and above which it never does.
-_FEW, _MANY, _MANY_DENSE = 64, 500, 1500
-#: Its multiplications for each stored entry up to which it pays, in between: measured.
-_WORTH = 10
+_FEW, _MANY, _MANY_DENSE = 64, 3000, 1500
+#: Products with the part up to whose cost a Gram matrix and its factors pay, in between: about
+#: what conjugate gradients need in their place.
+_WORTH = 200
 #: Entries of a dense matrix scaled at a time, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
 
 class WorkingRows(ABC):
-    """A_S, the columns S of the matrix, S increasing. Products are float64."""
+    """A_S, the columns S of the matrix, in the order in which they joined. Products are float64."""
 
     #: m, the number of rows.
     size: int
-    #: Whether a Gram matrix is worth its cost: that of about ten products.
+    #: S.
+    chosen: Columns
+    #: Whether a Gram matrix is worth its cost, and how many products that is.
     gram_pays: bool
+    gram_work: float
 
     @abstractmethod
     def dot(self, w: Vector) -> Vector:
@@ -33,68 +42,104 @@ class WorkingRows(ABC):
         """A_S^T p."""
 
     @abstractmethod
+    def squares(self, p: Vector) -> Vector:
+        """sum_i p_i a_ij^2 for each column j."""
+
+    @abstractmethod
     def product(self, bends: Vector, d: Vector) -> Vector:
         """A_S^T (bends * A_S d)."""
 
     @abstractmethod
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
-        """gram += A_S^T diag(weights) A_S, lower triangle at least."""
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        """gram += A_S^T diag(weights) A_S in its lower triangle, from row `first` on."""
 
-    @abstractmethod
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        """The same in the rows and columns that are fresh, where gram is 0 before."""
+
+def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32], int]:
+    """(new positions of the columns `before`, how many of `chosen` they are), if kept in order.
+
+    `chosen` must begin with columns of `before` in their order; the others are fresh. A column
+    that has gone, or is out of order, has the position OUTSIDE.
+    """
+    old = np.full(n, -1, np.int64)
+    old[before] = np.arange(before.size)
+    at = old[chosen]
+    in_order = (at >= 0) & (np.diff(at, prepend=-1) > 0)
+    kept = chosen.size if in_order.all() else int(in_order.argmin())
+    new = np.full(before.size, OUTSIDE, np.uint32)
+    new[at[:kept]] = np.arange(kept, dtype=np.uint32)
+    return new, kept
 
 
 class SparseWorking(WorkingRows):
-    """Of a CSR matrix, from one pass over it (kernels/working_set.py)."""
+    """Of a CSR matrix, from one pass over its columns' numbers (kernels/working_set.py).
 
-    def __init__(self, arrays: tuple[Any, Any, Any], n: int, chosen: NDArray[np.int64]) -> None:
+    `lengths` are the numbers of entries of all columns. Columns that `last` holds, too, are copied
+    from there.
+    """
+
+    #: The entries, row by row.
+    part: Part
+
+    def __init__(
+        self, arrays: tuple[Any, Any, Any], lengths: NDArray[np.int64], chosen: Columns,
+        last: "SparseWorking | None" = None,
+    ) -> None:  # fmt: skip
         from adafw.kernels import working_set
 
-        self.kernels = working_set
-        values, _, starts = arrays
-        position = np.full(n, working_set.OUTSIDE, np.uint32)
-        position[chosen] = np.arange(chosen.size, dtype=np.uint32)
-        room = values.size + 1  # one more: an entry is written before it is known to stay
-        part = working_set.Part(
-            np.empty(room), np.empty(room, np.uint32), np.empty(starts.size, np.uint64)
-        )
-        working_set.restrict(arrays, position, part)
-        self.part, self.shape = part, (starts.size - 1, chosen.size)
+        self.kernels, self.chosen = working_set, chosen
+        starts, n = arrays[2], lengths.size
         self.size = starts.size - 1
-        each = np.diff(part.starts.view(np.int64)).astype(np.float64)
-        few = chosen.size <= _FEW
-        self.gram_pays = few or (chosen.size <= _MANY and each @ each <= 2 * _WORTH * each.sum())
+        new, kept = np.empty(0, np.uint32), 0
+        old = Part(np.empty(0), np.empty(0, np.uint32), np.zeros(starts.size, np.uint64))
+        if last is not None:
+            old, (new, kept) = last.part, moved(last.chosen, chosen, n)
+        fresh, position = np.zeros(n, np.uint8), np.empty(n, np.uint32)
+        fresh[chosen[kept:]] = 1
+        position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
+        found = np.empty(int(np.diff(starts.view(np.int64)).max(initial=0)) + 1, np.uint64)
+        # One more: an entry is written before it is known to stay.
+        room = old.values.size + int(lengths[chosen[kept:]].sum()) + 1
+        part = Part(np.empty(room), np.empty(room, np.uint32), np.empty(starts.size, np.uint64))
+        working_set.extend(arrays, old, Change(new, fresh, position, found), part)
+        count = int(part.starts[-1])
+        self.part = Part(part.values[:count], part.positions[:count], part.starts)
+        each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
+        self.gram_work = float(each @ each) / max(1.0, 2.0 * self.part.values.size)
+        # In products with the part: its multiplications miss the cache, and Cholesky's are fast.
+        cost = 1.5 * self.gram_work + 0.01 * chosen.size**3 / max(1, count)
+        self.gram_pays = chosen.size <= _FEW or (chosen.size <= _MANY and cost <= _WORTH)
 
     def dot(self, w: Vector) -> Vector:
-        out = np.empty(self.shape[0])
+        out = np.empty(self.size)
         self.kernels.dot(self.part, w, out)
         return out
 
     def combine(self, p: Vector) -> Vector:
-        out = np.empty(self.shape[1])
+        out = np.empty(self.chosen.size)
         self.kernels.combine(self.part, p, out)
         return out
 
+    def squares(self, p: Vector) -> Vector:
+        out = np.empty(self.chosen.size)
+        self.kernels.squares(self.part, p, out)
+        return out
+
     def product(self, bends: Vector, d: Vector) -> Vector:
-        out = np.empty(self.shape[1])
+        out = np.empty(self.chosen.size)
         self.kernels.product(self.part, bends, d, out)
         return out
 
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
-        self.kernels.add_gram(self.part, weights, gram)
-
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        self.kernels.add_columns(self.part, weights, fresh, gram)
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        self.kernels.add_gram(self.part, weights, first, gram)
 
 
 class DenseWorking(WorkingRows):
     """Of a dense array: BLAS does the work."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        self.array = np.ascontiguousarray(array, np.float64)
-        m, size = self.array.shape
-        self.size = m
+    def __init__(self, array: NDArray[Any], chosen: Columns) -> None:
+        self.array, self.chosen = np.ascontiguousarray(array, np.float64), chosen
+        self.size, size = self.array.shape
+        self.gram_work = 0.1 * size
         self.gram_pays = size <= _MANY_DENSE  # BLAS makes it, and nothing else is as fast
 
     def dot(self, w: Vector) -> Vector:
@@ -103,22 +148,16 @@ class DenseWorking(WorkingRows):
     def combine(self, p: Vector) -> Vector:
         return p @ self.array
 
+    def squares(self, p: Vector) -> Vector:
+        return np.einsum("i,ij,ij->j", p, self.array, self.array)
+
     def product(self, bends: Vector, d: Vector) -> Vector:
         return (bends * (self.array @ d)) @ self.array
 
-    def add_gram(self, weights: Vector, gram: Vector) -> None:
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         for part in self._slices(weights):
             rows = self.array[part]
-            gram += (rows * weights[part, None]).T @ rows
-
-    def add_columns(self, weights: Vector, fresh: NDArray[np.bool_], gram: Vector) -> None:
-        new = np.flatnonzero(fresh)
-        block = np.zeros((new.size, fresh.size))
-        for part in self._slices(weights):
-            rows = self.array[part]
-            block += (rows[:, new] * weights[part, None]).T @ rows
-        gram[new] = block
-        gram[:, new] = block.T
+            gram[first:] += (rows[:, first:] * weights[part, None]).T @ rows
 
     def _slices(self, weights: Vector) -> list[Any]:
         """Rows with a weight, cut into slices; all of them if most have one."""
@@ -127,3 +166,87 @@ class DenseWorking(WorkingRows):
         if chosen.size > 0.7 * weights.size:
             return [slice(k, k + step) for k in range(0, weights.size, step)]
         return [chosen[k : k + step] for k in range(0, chosen.size, step)]
+
+
+#: Restricts a piece of rows: from the columns chosen, and what it was restricted to before.
+Restrict: TypeAlias = Callable[[Columns, WorkingRows | None], WorkingRows]
+
+
+class PiecedWorking(WorkingRows):
+    """Of rows that come in pieces from a disk: each piece restricted, and kept if memory allows.
+
+    If not, every product is a pass over the disk. Sums are made in two halves, of every other
+    piece each, on two cores: how does not depend on the machine, and neither do their bits.
+
+    Parameters
+    ----------
+    pieces : makes a new iterator over (which rows, a function of (chosen, last) that restricts).
+    keep : whether there is memory for the restricted pieces.
+    last : what was kept before; its pieces are taken over one by one.
+    """
+
+    gram_pays = True  # nothing else can do without columns in memory
+    #: Where products are passes over a disk, an old Gram matrix is better than a new one.
+    gram_work = np.inf
+
+    def __init__(
+        self, pieces: Callable[[], Iterator[tuple[slice, Restrict]]], size: int, chosen: Columns,
+        keep: bool, last: "PiecedWorking | None" = None,
+    ) -> None:  # fmt: skip
+        self.pieces, self.size, self.chosen = pieces, size, chosen
+        self.kept: list[tuple[slice, WorkingRows]] = []
+        before = [] if last is None else last.kept[::-1]
+        if last is not None:
+            last.kept = []  # its memory is given back piece by piece
+        if keep:
+            for part, restrict in pieces():
+                old = before.pop()[1] if before else None
+                self.kept.append((part, restrict(chosen, old)))
+            self.gram_work = float(np.mean([w.gram_work for _, w in self.kept]))
+
+    def dot(self, w: Vector) -> Vector:
+        out = np.empty(self.size)
+
+        def put(part: slice, rows: WorkingRows, _: Any) -> None:
+            out[part] = rows.dot(w)
+
+        self._sum(put, (0,))
+        return out
+
+    def combine(self, p: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.combine(p[part])
+
+        return self._sum(add, (self.chosen.size,))
+
+    def squares(self, p: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.squares(p[part])
+
+        return self._sum(add, (self.chosen.size,))
+
+    def product(self, bends: Vector, d: Vector) -> Vector:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            total += rows.product(bends[part], d)
+
+        return self._sum(add, (self.chosen.size,))
+
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        def add(part: slice, rows: WorkingRows, total: Vector) -> None:
+            rows.add_gram(weights[part], total, first)
+
+        gram += self._sum(add, gram.shape)
+
+    def _sum(self, add: Callable[[slice, WorkingRows, Any], None], shape: Any) -> Vector:
+        totals = np.zeros((2, *shape))
+
+        def half(k: int) -> None:
+            for part, rows in self.kept[k::2]:
+                add(part, rows, totals[k])
+
+        if self.kept:
+            threads.share(half, 2)
+        else:
+            for k, (part, restrict) in enumerate(self.pieces()):
+                add(part, restrict(self.chosen, None), totals[k % 2])
+        return np.asarray(totals.sum(axis=0))

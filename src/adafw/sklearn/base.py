@@ -29,8 +29,9 @@ from adafw.fitting import (
 from adafw.fitting.live import Live
 from adafw.fitting.radii import Problem
 from adafw.fitting.settings import help_of
-from adafw.losses import Loss
+from adafw.losses import AnyLoss, Loss
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
+from adafw.sklearn import far
 from adafw.sklearn.stream import Stream
 
 #: Parameters that only estimators have.
@@ -70,7 +71,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None
     verbose: int
     random_state: Any
-    loss_: Loss
+    loss_: AnyLoss
     trace_: Any
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
@@ -86,19 +87,21 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         return Settings(**given, seed=seed)
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+        if far.is_dask(X):
+            return far.validated(self, X, y, numeric=checks.get("y_numeric", False), reset=reset)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
         return validate_data(self, X, y, reset=reset, **options)
 
     def _fit_problem(self, problem: Problem, deadline: Deadline) -> None:
         """One linear fit for each target, and the attributes that tell of them."""
         design, targets = problem.part()
-        plan = problem.settings.plan(problem.task)
+        n = design.rows.shape[1]
+        plan = targets.plan(problem.settings, n)
         previous = getattr(self, "coef_", None) if self.warm_start else None
         starts: list[Any] = [None] * len(targets)
-        if previous is not None and np.shape(previous)[-1] == design.rows.shape[1]:
-            rows = np.atleast_2d(previous)
-            starts = list(rows) if len(rows) == len(targets) else starts
-        live = Live(plan.settings.tol, len(targets), self.verbose > 0)
+        if previous is not None and np.atleast_2d(previous).shape == (targets.scores, n):
+            starts = targets.points(np.atleast_2d(previous))
+        live = Live(plan.settings.tol, len(targets), self.verbose > 0, design.rows.status)
         try:
             fitted = fit_targets(
                 design, targets, plan, starts=starts, deadline=deadline, watch=live
@@ -154,11 +157,11 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             previous = getattr(self, "coef_", None)
             starts: list[Any] = [(None, 0.0)] * len(targets)
             if previous is not None:
-                starts = list(
-                    zip(np.atleast_2d(previous), np.atleast_1d(self.intercept_), strict=True)
-                )
+                b = np.atleast_1d(self.intercept_).astype(float)
+                points = targets.points(np.atleast_2d(previous))
+                starts = list(zip(points, [b] if targets.outputs else b.tolist(), strict=True))
             streams = [
-                Stream.begin(design, y, plan, coef, float(b))
+                Stream.begin(design, y, plan, coef, b)
                 for y, (coef, b) in zip(targets.vectors, starts, strict=True)
             ]
         streams = [
@@ -177,12 +180,17 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             str(streams[0].algorithm),
             None,
         )
-        self._set_coefficients(
-            np.array([s.coef for s in streams]), np.array([s.intercept for s in streams])
-        )
+        if targets.outputs:
+            coef, b = streams[0].coef.T, np.asarray(streams[0].intercept)
+        else:
+            coef = np.array([s.coef for s in streams])
+            b = np.array([s.intercept for s in streams])
+        self._set_coefficients(coef, b)
 
     def _features(self, X: Any) -> Any:
         """Checked features to predict from."""
+        if far.is_dask(X):
+            return far.Blocks(X, self.n_features_in_)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
@@ -251,6 +259,11 @@ def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
     if not weight.any():
         raise ValueError("sample_weight must not be 0 in every entry.")
     return np.asarray(weight)
+
+
+def warn_unfinished(text: str) -> None:
+    """A fit that stopped before its tolerance."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 def _warn(notice: Notice) -> None:

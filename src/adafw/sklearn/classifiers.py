@@ -38,7 +38,10 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probabilities of the classes; for more than two, normalised one against the rest."""
+        """Probabilities of the classes, softmax of the scores where these were fitted jointly.
+
+        Those of more than two classes fitted one against the rest are normalised.
+        """
         return self._predictor.predict_proba(self._features(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
@@ -52,10 +55,11 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         settings = self._settings()
-        settings.plan("classification")
+        settings.check("classification")
         X, y = self._validated(X, y)
         check_classification_targets(y)
-        targets = Targets.of_classes(y)
+        targets = Targets.of_classes(y, joint=settings.joint)
+        targets.plan(settings, X.shape[1])
         weight = targets.weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
         self.classes_ = np.asarray(targets.classes)
         return Problem(X, y, weight, settings, "classification", self.classes_)
@@ -66,7 +70,9 @@ class FrankWolfeClassifier(LinearClassifier):
     """A linear classifier whose coefficients lie in a set, with a certificate of optimality.
 
     min over x in C and all b of the mean loss of <a_i, x> + b. The intercept b lies outside the
-    set and is optimised exactly. Several classes are fitted one against the rest.
+    set and is optimised exactly. With the logistic loss, more than two classes are one problem:
+    min over X in C, a set of matrices, and all b of the mean of ln(sum_c exp(z_c)) - z_y, z = a X +
+    b (`losses.Softmax`); with other losses they are fitted one against the rest.
 
     Parameters
     ----------
@@ -76,7 +82,8 @@ class FrankWolfeClassifier(LinearClassifier):
     ----------
     coef_, intercept_ : shape (1, n_features) and (1,) for two classes, else one row a class.
     gap_, value_, lower_bound_ : no coefficients in the set do better than value_ - gap_, nor
-        than lower_bound_; arrays of one entry a class for more than two. gap_ is the exact
+        than lower_bound_; arrays of one entry a class where classes are fitted one against the
+        rest, one number of the joint problem where not. gap_ is the exact
         Frank-Wolfe gap, or value_ where that is smaller, since a loss is never below 0; it is
         value_ - lower_bound_ where that is smaller and rounding keeps the former above tol.
     violation_ : how far coef_ is outside the set, relative to its radius: rounding only.
@@ -98,6 +105,7 @@ class FrankWolfeClassifier(LinearClassifier):
         learning_rate: Any = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        multi_class: str = "auto",
         warm_start: bool = False,
         tol: float = 1e-4,
         max_epochs: float = 1000,
@@ -126,7 +134,8 @@ class FrankWolfeClassifier(LinearClassifier):
         The learning rate is searched on the rows of the first call. Nothing is certified: gap_ is
         nan.
         """
-        plan = self._settings().plan("classification")
+        settings = self._settings()
+        settings.check("classification")
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, reset=not hasattr(self, "n_features_in_"))
         check_classification_targets(y)
@@ -141,7 +150,8 @@ class FrankWolfeClassifier(LinearClassifier):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y must hold labels among classes, got {unknown[0]!r}.")
-        targets = Targets.of_classes(y, self.classes_)
+        targets = Targets.of_classes(y, self.classes_, settings.joint)
+        plan = targets.plan(settings, X.shape[1])
         weight = targets.class_weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
         self._partial_fit_targets(Design(X, weight, finite=True), targets, plan)
         return self

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 
 from adafw.fitting import Deadline, Design, Targets
 from adafw.fitting.radii import Problem
+from adafw.losses import Outputs
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
 
 
@@ -18,19 +19,25 @@ class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The mean of the target at <a, x> + b: its exponential for loss="poisson", else itself."""
-        return self._predictor.predict(self._features(X))
+        found = self._predictor.predict(self._features(X))
+        return found.reshape(len(found), -1) if self.coef_.ndim == 2 else found
 
     def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        self.coef_, self.intercept_ = coef[0], coef.dtype.type(intercept[0])
+        if isinstance(self.loss_, Outputs):
+            self.coef_, self.intercept_ = coef, intercept.astype(coef.dtype)
+        else:
+            self.coef_, self.intercept_ = coef[0], coef.dtype.type(intercept[0])
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         settings = self._settings()
-        settings.plan("regression")
-        X, y = self._validated(X, y, y_numeric=True)
+        settings.check("regression")
+        X, y = self._validated(X, y, y_numeric=True, multi_output=True)
+        Targets.of_numbers(y, X.dtype).plan(settings, X.shape[1])
         return Problem(X, y, weights_of(sample_weight, X), settings, "regression")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
         tags.target_tags.positive_only = declared(self.loss).least_target >= 0
         return tags
 
@@ -40,7 +47,10 @@ class FrankWolfeRegressor(LinearRegressor):
     """A linear regression whose coefficients lie in a set, with a certificate of optimality.
 
     min over x in C and all b of the mean loss of <a_i, x> + b. The intercept b lies outside the
-    set: data are centred for the squared loss, and b is optimised exactly for the others.
+    set: data are centred for the squared loss, and b is optimised exactly for the others. Several
+    targets (a y of two dimensions) are one problem: min over X in C, a set of matrices, and all b
+    of the mean over samples of the sum of the losses: joint sparsity with "group", reduced rank
+    with "nuclear".
 
     Parameters
     ----------
@@ -48,7 +58,8 @@ class FrankWolfeRegressor(LinearRegressor):
 
     Attributes
     ----------
-    coef_, intercept_ : shape (n_features,), and a number.
+    coef_, intercept_ : shape (n_features,), and a number; for a y of two dimensions (n_targets,
+        n_features) and (n_targets,).
     gap_, value_, lower_bound_, violation_, n_iter_, status_, trace_, algorithm_, learning_rate_,
     loss_, n_features_in_, feature_names_in_ : as in `FrankWolfeClassifier`.
     """
@@ -82,8 +93,11 @@ class FrankWolfeRegressor(LinearRegressor):
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
         """One pass over more rows of a stream, in minibatches; nothing is certified."""
-        plan = self._settings().plan("regression")
-        X, y = self._validated(X, y, y_numeric=True, reset=not hasattr(self, "n_features_in_"))
+        settings = self._settings()
+        settings.check("regression")
+        first = not hasattr(self, "n_features_in_")
+        X, y = self._validated(X, y, y_numeric=True, multi_output=True, reset=first)
         design = Design(X, weights_of(sample_weight, X), finite=True)
-        self._partial_fit_targets(design, Targets.of_numbers(y, X.dtype), plan)
+        targets = Targets.of_numbers(y, X.dtype)
+        self._partial_fit_targets(design, targets, targets.plan(settings, X.shape[1]))
         return self

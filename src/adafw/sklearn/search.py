@@ -42,6 +42,7 @@ class RadiusSearch(FrankWolfeBase):
         radii = self._given_radii()
         part = Deadline(None if self.max_seconds is None else _SEARCH_SHARE * deadline.left)
         X, y = problem.X, problem.y
+        problem.check_foldable()
         folds = list(check_cv(self.cv, y, classifier=problem.classes is not None).split(X, y))
         scorer = check_scoring(self._view(problem), scoring=self.scoring)
         # A scorer of the user need not take weights; those of scikit-learn do.
@@ -87,7 +88,7 @@ class RadiusSearch(FrankWolfeBase):
     def _view(self, problem: Problem) -> Any:
         """A plain model that a scorer can ask."""
         view = self._plain(loss=self.loss)
-        view.loss_ = problem.settings.plan(problem.task).loss
+        view.loss_ = problem.part()[1].plan(problem.settings, problem.X.shape[1]).loss
         view.n_features_in_ = problem.X.shape[1]
         view.coef_ = view.intercept_ = np.zeros(1)
         if problem.classes is not None:
@@ -143,6 +144,7 @@ class FrankWolfeClassifierCV(RadiusSearch, LinearClassifier):
         learning_rate: Any = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        multi_class: str = "auto",
         tol: float = 1e-4,
         max_epochs: float = 1000,
         max_seconds: float | None = None,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.algorithms import AdaGrad, AdaSFW, Algorithm
+from adafw.algorithm import Algorithm
+from adafw.algorithms import AdaGrad, AdaSFW
 from adafw.fitting import Design, Plan
 from adafw.fitting.choice import search
-from adafw.objectives import LinearModel
+from adafw.objectives import MatrixModel
 
 #: Rows of a minibatch at most.
 _BATCH = 64
@@ -21,15 +22,16 @@ class Stream:
     """Coefficients and intercept, and AdaGrad's memory of the gradients so far.
 
     Minibatches of at most 64 rows in random order: a projected or projection-free adaptive step
-    for the coefficients, an AdaGrad step of the same learning rate for the intercept.
+    for the coefficients, an AdaGrad step of the same learning rate for the intercept. Of a model
+    fitted jointly, coefficients are a matrix and intercepts a vector.
     """
 
     coef: NDArray[Any]
-    intercept: float
+    intercept: Any
     algorithm: Algorithm
     learning_rate: float
     step: dict[str, Any]
-    squares: float = 0.0  # of the derivatives in the intercept
+    squares: Any = 0.0  # of the derivatives in the intercept
     t: int = 0
 
     @classmethod
@@ -39,12 +41,13 @@ class Stream:
         y: NDArray[Any],
         plan: Plan,
         coef: NDArray[Any] | None,
-        intercept: float,
+        intercept: Any,
     ) -> "Stream":
         """At given coefficients or the set's start; the learning rate is searched on these rows."""
         constraint, rows = plan.constraint, design.rows
         if coef is None:
-            coef = constraint.start(rows.shape[1:], rows.dtype)
+            shape = (*rows.shape[1:], plan.outputs) if plan.outputs else rows.shape[1:]
+            coef = constraint.start(shape, rows.dtype)
 
         def make(learning_rate: float) -> Algorithm:
             if constraint.projection == "metric":
@@ -55,7 +58,8 @@ class Stream:
         if rate == "auto":
             seconds = plan.settings.max_seconds
             limit = math.inf if seconds is None else seconds
-            rate = search(design.risk(y, plan.loss, False).f, constraint, make, limit)
+            f = design.risk(y, plan.loss, False, plan.outputs or None).f
+            rate = search(f, constraint, make, limit)
         algorithm = make(float(rate))
         return cls(coef, intercept, algorithm, float(rate), algorithm.step.init(coef))
 
@@ -71,21 +75,25 @@ class Stream:
                 continue
             # A batch of heavier rows counts for more than one of lighter rows.
             share = 1.0 if w is None else float(w.mean()) / mean_weight
-            model = LinearModel(design.rows.take(batch), y[batch], plan.loss, w)
+            part = Design._of(design.rows.take(batch), design)
+            part.weights = w
+            model = part.risk(y[batch], plan.loss, False, plan.outputs or None).f
             s = s._step(model, share, plan)
         return s
 
-    def _step(self, model: LinearModel, share: float, plan: Plan) -> "Stream":
-        slopes = model.slopes_at(model.rows.dot(self.coef) + self.intercept)
-        g = model.combine(slopes * (share / model.n_terms))
+    def _step(self, model: Any, share: float, plan: Plan) -> "Stream":
+        joint, rows = isinstance(model, MatrixModel), model.rows
+        z = (rows.dot_matrix if joint else rows.dot)(self.coef) + self.intercept
+        slopes = model.slopes_at(z)
+        g = (rows.combine_matrix if joint else rows.combine)(slopes * (share / model.n_terms))
         coef, step = self.algorithm.step.update(
             model, plan.constraint, self.coef, g, self.t, dict(self.step)
         )
         intercept, squares = self.intercept, self.squares
         if plan.settings.fit_intercept:
-            derivative = share * float(slopes.mean())
-            squares += derivative**2
-            intercept -= self.learning_rate * derivative / (1e-8 + np.sqrt(squares))
+            derivative = share * slopes.mean(axis=0, dtype=np.float64)
+            squares = squares + derivative**2
+            intercept = intercept - self.learning_rate * derivative / (1e-8 + np.sqrt(squares))
         return replace(
-            self, coef=coef, step=step, intercept=float(intercept), squares=squares, t=self.t + 1
+            self, coef=coef, step=step, intercept=intercept, squares=squares, t=self.t + 1
         )

@@ -1,43 +1,10 @@
 """Steps: Template 1, Template 3, projection and their kin, and the step sizes of Template 1."""
 
-from adafw.steps.active_set import ActiveSet
-from adafw.steps.adaptive import AdaptiveStep, short_step
-from adafw.steps.atomic import AtomicStep
-from adafw.steps.away import AwayStep
-from adafw.steps.base import Step
-from adafw.steps.boosted import BoostedStep
-from adafw.steps.corrective import CorrectiveStep, corrects_on
-from adafw.steps.frank_wolfe import FrankWolfeStep
-from adafw.steps.newton import NewtonStep
-from adafw.steps.pairwise import BlendedPairwiseStep, PairwiseStep
-from adafw.steps.preconditioned import PreconditionedStep
-from adafw.steps.projected import ProjectedStep
-from adafw.steps.rules import Backtracking, LineSearch, ShortStep, StepRule
-from adafw.steps.sliding import HazanLuo, LanZhou, SlidingStep
-from adafw.steps.spectral import SpectralStep
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ActiveSet",
-    "AdaptiveStep",
-    "AtomicStep",
-    "AwayStep",
-    "Backtracking",
-    "BlendedPairwiseStep",
-    "BoostedStep",
-    "CorrectiveStep",
-    "FrankWolfeStep",
-    "HazanLuo",
-    "LanZhou",
-    "LineSearch",
-    "NewtonStep",
-    "PairwiseStep",
-    "PreconditionedStep",
-    "ProjectedStep",
-    "ShortStep",
-    "SlidingStep",
-    "SpectralStep",
-    "Step",
-    "StepRule",
-    "corrects_on",
-    "short_step",
-]
+if TYPE_CHECKING:
+    from adafw.steps.exports import *  # noqa: F403
+else:
+    from adafw.later import later
+
+    __getattr__, __dir__ = later("adafw.steps.exports")

@@ -118,7 +118,9 @@ class AtomicStep(Step):
         most = weight if move.target is not None else weight / max(1 - weight, 1e-300)
         return ends[1] - ends[0], most
 
-    def active_set(self, x: Array, state: dict[str, Any]) -> tuple[NDArray[np.float64], Atoms]:
+    def active_set(
+        self, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[np.float64], Atoms]:
         """(weights, atoms) of x."""
         active = ActiveSet.of(x, state)
         return active.weights, active.atoms

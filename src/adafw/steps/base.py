@@ -29,7 +29,9 @@ class Step(ABC):
         """The point at which iteration t asks for the gradient: x, unless the step says another."""
         return x
 
-    def active_set(self, x: Array, state: dict[str, Any]) -> tuple[NDArray[Any], Any] | None:
+    def active_set(
+        self, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[Any], Any] | None:
         """(weights, atoms) with x = weights @ atoms, if the step keeps them."""
         return None
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from adafw import checks, gradients
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum

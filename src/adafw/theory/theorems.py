@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from adafw import checks, gradients
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Clipped, Metric

@@ -41,6 +41,8 @@ class LinearMethod(Method):
         step = self.algorithm.step
         if isinstance(step, steps.AdaptiveStep) and step.inner_gap is not None:
             return "other"  # it solves the subproblem instead of making a few steps
+        if isinstance(step, steps.AdaptiveStep) and step.corrective:
+            return "corrective"  # not the paper's loop: claims about that one are not about this
         return next((name for kind, name in _FAMILIES if isinstance(step, kind)), "other")
 
     @property

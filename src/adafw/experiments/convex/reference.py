@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from adafw.algorithms import Algorithm
+from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.experiments.convex.case import LinearMethod
 from adafw.fitting import Design

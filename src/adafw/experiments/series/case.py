@@ -17,7 +17,9 @@ class SeriesCase(LinearCase):
     @property
     def pair(self) -> tuple[LinearMethod, LinearMethod]:
         """(adaptive, projected): the methods to compare, which differ in nothing but the step."""
-        by_family = {method.family: method for method in self.methods}
+        # The inner loop of the adaptive one may be the paper's or corrective.
+        names = {"corrective": "adaptive"}
+        by_family = {names.get(m.family, m.family): m for m in self.methods}
         if len(self.methods) != 2 or set(by_family) != {"adaptive", "projected"}:
             raise ValueError(
                 f"problem {self.name!r} must have two algorithms, an adaptive Frank-Wolfe method "

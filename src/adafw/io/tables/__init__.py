@@ -1,4 +1,4 @@
-"""Data files of any kind by name: LIBSVM, CSV, Parquet, npy and npz, whole or in pieces."""
+"""Data of any kind by name: LIBSVM, CSV, Parquet, npy, npz, parts; whole or in pieces."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 from adafw.io.damage import FileName
 from adafw.io.libsvm import check_dtype
 from adafw.io.packed import SUFFIXES
-from adafw.io.tables import arrays, arrow, delimited, libsvm
+from adafw.io.tables import arrays, arrow, delimited, libsvm, stored
 from adafw.io.tables.columns import Columns, Piece, Targets, joined_targets
 
 __all__ = ["FORMATS", "Columns", "Piece", "format_of", "read_pieces", "read_table"]
@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "Columns", "Piece", "format_of", "read_pieces", "read_tabl
 PIECE_ROWS = 8192
 PIECE_BYTES = 1 << 22
 
-FORMATS = ("libsvm", "csv", "parquet", "npy", "npz")
+FORMATS = ("libsvm", "csv", "parquet", "npy", "npz", "parts")
 _SUFFIXES = {
     ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm", ".txt": "libsvm",
     ".dat": "libsvm", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -27,9 +27,14 @@ _SUFFIXES = {
 
 
 def format_of(path: FileName, given: str | None = None) -> str:
-    """The format that was given, or that the name ends on; LIBSVM if the name tells nothing."""
+    """The format that was given, or that the name ends on; LIBSVM if the name tells nothing.
+
+    A directory holds parts.
+    """
     if given is not None:
         return given
+    if Path(path).is_dir():
+        return "parts"
     suffixes = [s.lower() for s in Path(path).suffixes if s.lower() not in SUFFIXES]
     return _SUFFIXES.get(suffixes[-1], "libsvm") if suffixes else "libsvm"
 
@@ -44,6 +49,8 @@ def read_table(
     kind = format_of(path, format)
     if kind == "libsvm":
         return libsvm.whole(path, columns, check_dtype(dtype))
+    if kind == "parts":
+        return stored.whole(path, columns)
     with_target = not columns.all_features
     pieces = list(read_pieces(path, kind, columns, dtype, with_target))
     if not pieces:
@@ -78,5 +85,7 @@ def read_pieces(
         yield from arrays.npy_pieces(path, columns, values, with_target, PIECE_ROWS)
     elif kind == "npz":
         yield arrays.npz_whole(path, columns, values, with_target)
+    elif kind == "parts":
+        yield from stored.pieces(path, columns, PIECE_ROWS)
     else:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}.")

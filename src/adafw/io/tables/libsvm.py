@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from adafw.io.damage import FileName
-from adafw.io.libsvm import as_csr, first_id, line_with_id, load, lowest_id
+from adafw.io.libsvm import first_id, line_with_id, load, lowest_id
 from adafw.io.libsvm_text import Notation, parsed
-from adafw.io.memory import machine_bytes, readable
 from adafw.io.packed import opened
 from adafw.io.tables.columns import Columns, Piece, check_finite
+from adafw.memory import machine_bytes, readable
+from adafw.rows.csr import as_csr
 
 #: A fit holds about so many vectors of one number a feature: x, a gradient, a vertex, a copy.
 _VECTORS = 4

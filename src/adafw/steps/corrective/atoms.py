@@ -10,13 +10,23 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.descent import SETTLED, Working, descent, product
-from adafw.steps.corrective.newton import Gram, Weights, newton_steps
+from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
+from adafw.steps.corrective.newton import (
+    CALM,
+    GROWING,
+    SETTLED,
+    Effort,
+    Gram,
+    Weights,
+    compile_rest,
+    newton_steps,
+)
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
 
-#: Atoms up to which the Hessian may be a matrix.
-MOST_ATOMS = 1500
+#: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
+MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, and how many times those that are there at most.
 FIRST, GROWTH = 32, 1.0
 #: Atoms from which on four times as many join.
@@ -38,7 +48,7 @@ class _Shape:
     open: bool
 
 
-class AtomCorrector:
+class AtomCorrector(Corrector):
     """min f over the hull of radius * (+- e_j) for j in a working set, which grows.
 
     The atoms that the gradient names are those with the steepest slopes: the linear minimiser is
@@ -65,6 +75,8 @@ class AtomCorrector:
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
+            if isinstance(f, LinearModel):
+                f.curves(x)
 
     def init(self, x: Array) -> dict[str, Any]:
         return {}
@@ -90,36 +102,67 @@ class AtomCorrector:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         fresh, price = _steepest(shape, x, g, support, bound, level)
         note = {"level": price, "norm": norm, "bound": int(bound)}
-        chosen = np.sort(np.concatenate([support, fresh]))
-        if not fresh.size and np.isin(support, state.get("chosen", support)).all():
-            chosen = state.get("chosen", chosen)  # its Gram matrix is at hand
+        chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
-        if chosen.size <= MOST_ATOMS:
-            working = point.rows.working(chosen)
+        calm = bool(state.get("calm")) and fresh.size <= CALM_SHARE * support.size
+        if chosen.size <= (MOST_ATOMS if calm else MANY):
+            working = point.model.working(chosen)
             if working.gram_pays:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, price)
-                gram = Gram(working, chosen, state)
-                few = fresh.size > 0
-                newton_steps(point, gram, atoms, gap, 2 if few else 6, 3e-2 if few else 3e-3)
+                gram = Gram(working, x.size, state)
+                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size))
                 w = _inside(atoms.signs * atoms.u, shape)
-                note.update(gram.save())
+                note.update(gram.save(), calm=1)
                 return _placed(f, x, chosen, w, working.dot(w), note)
-        calm = bool(state.get("calm")) and fresh.size <= SETTLED * support.size
         slopes = g[chosen]
         if not shape.open:
             # On sum x = radius a constant slope means nothing; this one makes the multiplier > 0.
             multiplier = -float(slopes @ w) / shape.radius
             slopes = slopes - max(0.0, float(np.abs(slopes + multiplier).max()) - multiplier)
         at = Working(
-            point.rows, chosen, w, slopes, shape.radius, shape.signed, bound, price, calm, t
+            *point.rows.holding(chosen),
+            w,
+            slopes,
+            shape.radius,
+            shape.signed,
+            bound,
+            price,
+            calm,
+            t,
         )
         w, bound, calm = descent(at, point)
         w = _inside(w, shape)
         note.update(bound=int(bound), calm=int(calm))
         return _placed(f, x, chosen, w, product(at, w), note)
+
+    def active_set(
+        self, constraint: Any, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Vertices with the weights |x_j| / radius.
+
+        What is missing to the sum 1 is the weight of the origin: a vertex of the unit simplex, half
+        +radius e_j and half -radius e_j in the l1 ball.
+        """
+        from scipy.sparse import csr_array
+
+        shape = _shape(constraint)
+        assert shape is not None
+        columns = np.flatnonzero(x)
+        weights = np.abs(x[columns]).astype(np.float64) / shape.radius
+        values = np.sign(x[columns]) * shape.radius
+        rest = 1.0 - float(weights.sum())
+        if rest > 1e-15 and shape.open:
+            j = int(np.argmin(np.abs(x)))  # not used, if there is one
+            ends = [shape.radius, -shape.radius] if shape.signed else [0.0]
+            columns = np.append(columns, [j] * len(ends))
+            values = np.append(values, ends)
+            weights = np.append(weights, [rest / len(ends)] * len(ends))
+        starts = np.arange(columns.size + 1)
+        atoms = csr_array((values, columns, starts), shape=(columns.size, x.size))
+        return weights / weights.sum(), atoms
 
 
 def _shape(constraint: Constraint) -> _Shape | None:
@@ -162,6 +205,24 @@ def _steepest(
     return wanted[kept], 0.0 if bound else max(level, PRICE * others)
 
 
+def _in_order(
+    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The working set: what is kept of the last one, in its order, then what joins."""
+    before = np.asarray(state.get("chosen", support[:0]))
+    used, known = np.zeros(n, bool), np.zeros(n, bool)
+    used[support] = True
+    stay = before[used[before]] if fresh.size else before
+    known[stay] = True
+    return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
+
+
+def _effort(fresh: int, support: int) -> Effort:
+    if fresh > CALM_SHARE * support:
+        return GROWING
+    return CALM if fresh else SETTLED
+
+
 def _inside(w: Vector, shape: _Shape) -> Vector:
     """The weights within the set to the last digit."""
     norm = float(np.abs(w).sum())
@@ -179,6 +240,8 @@ def _placed(
     new[chosen] = w
     if x.dtype == np.float64:
         f.remember(new, f.rows.shifted(z, new))
+        if isinstance(f, LinearModel):
+            f.curves(new)  # one pass for the record, the gradient and the next step
         note["predictions"] = f.predictions(new)[0]
     return new, note
 
@@ -195,11 +258,17 @@ def _compile(model: LinearModel, rows: Any) -> None:
     n = rows.shape[1]
     x, chosen = np.zeros(n), np.arange(min(n, 3), dtype=np.int64)
     point, g = Point(small, x), small.gradient(x).astype(np.float64)
-    working = small.rows.working(chosen)
-    gram = Gram(working, chosen, {})
-    newton_steps(point, gram, Weights(np.ones(chosen.size), x[chosen], 1.0, True), 1.0, 2, 0.1)
-    known = {**gram.save(), "chosen": chosen[:2], "gram": gram.lower[:2, :2]}
-    Gram(working, chosen, known)
+    working = small.working(chosen[:2])
+    gram = Gram(working, n, {})
+    newton_steps(
+        point,
+        gram,
+        Weights(np.ones(working.chosen.size), x[working.chosen], 1.0, True),
+        1.0,
+        GROWING,
+    )
+    gram = Gram(small.working(chosen), n, gram.save())
+    compile_rest(gram, Point(small, x))
     for bound in (False, True):
         start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
         at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)

@@ -2,6 +2,9 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.typing import Array
@@ -29,3 +32,9 @@ class Corrector(Protocol):
         self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: dict[str, Any]
     ) -> tuple[Array, dict[str, Any]]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
+
+    def active_set(
+        self, constraint: Any, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[np.float64], Any] | None:
+        """(weights, atoms) with x = weights @ atoms, where the set has few enough vertices."""
+        return None

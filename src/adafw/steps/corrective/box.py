@@ -9,6 +9,7 @@ from adafw.constraints.balls import LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
@@ -19,7 +20,7 @@ _FACES = 6  # faces a model is minimised on, at most
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
 
 
-class BoxCorrector:
+class BoxCorrector(Corrector):
     """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are

@@ -20,7 +20,7 @@ CG_STEPS, CG_RESIDUAL = 100, 0.02
 #: Share of the face that may change its sign, which ends them too.
 TURNED = 0.01
 #: Share of the face that may change in a descent for conjugate gradients to be worth their cost.
-SETTLED = 0.05
+CALM_SHARE = 0.05
 
 
 @dataclass
@@ -62,7 +62,7 @@ def descent(at: Working, point: Point) -> tuple[Vector, bool, bool]:
         w, t = _plain_step(at, point, model)
     new = w if t == 1.0 else at.x + t * (w - at.x)
     changed = int(np.count_nonzero((new != 0) != (at.x != 0)))
-    calm = t >= SHORT and changed <= max(2, SETTLED * int(np.count_nonzero(new)))
+    calm = t >= SHORT and changed <= max(2, CALM_SHARE * int(np.count_nonzero(new)))
     return new, bound, calm and (model.solved or not at.calm)
 
 
@@ -123,7 +123,7 @@ class _Model:
         if bound and abs(float(np.abs(w).sum()) - at.radius) <= 0.1 * at.radius:
             _onto_sphere(w, np.flatnonzero(w), self.diagonal, at.radius)
             changed = np.count_nonzero((w != 0) != (at.x != 0))
-            if calm or changed <= max(2, SETTLED * np.count_nonzero(w)):
+            if calm or changed <= max(2, CALM_SHARE * np.count_nonzero(w)):
                 self.solved = self._polish(w, np.flatnonzero(w))
         norm = float(np.abs(w).sum())
         if norm > at.radius or (bound and norm > 0.9 * at.radius):

@@ -1,5 +1,6 @@
 """Matrices as products of factors, and linear models of them."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,42 @@ Matrix = NDArray[Any]
 _SMALL = 200  # the smaller side up to which all singular values are computed
 
 
-class Factored:
+class FactoredView(ABC):
+    """A loss of predictions z that are linear in X = L R^T, as steps on the factors see it."""
+
+    #: Of X.
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def predict(self, left: Matrix, right: Matrix) -> Matrix:
+        """z at L R^T, without what does not depend on it."""
+
+    @abstractmethod
+    def matrix(self, weights: Matrix) -> Any:
+        """sum_i weights_i a_i as a matrix, sparse where samples are entries."""
+
+    @abstractmethod
+    def value(self, z: Matrix) -> float:
+        """f where the predictions are z."""
+
+    @abstractmethod
+    def slopes(self, z: Matrix) -> Matrix:
+        """phi' / m."""
+
+    @abstractmethod
+    def bends(self, z: Matrix) -> Matrix:
+        """phi'' / m, never quite 0: a loss may be flat far out."""
+
+    def bent(self, bends: Matrix, dz: Matrix) -> Matrix:
+        """How slopes change along dz."""
+        return np.asarray(bends * dz)
+
+    @abstractmethod
+    def diagonals(self, bends: Matrix, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        """Those of the Hessian in L and in R, or numbers of their size."""
+
+
+class Factored(FactoredView):
     """A linear model of X = L R^T: predictions from the factors, slopes as a matrix.
 
     Where the samples are single entries the matrix is sparse, and nothing of the size of X exists.
@@ -80,7 +116,7 @@ class Factored:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
 
 
-def leading(slopes: Any, count: int) -> tuple[Matrix, Matrix, Matrix]:
+def leading(slopes: Any, count: int, tol: float = 1e-10) -> tuple[Matrix, Matrix, Matrix]:
     """(U, s, V) with the largest singular values, falling; columns of U and V are the vectors."""
     if min(slopes.shape) <= _SMALL:
         dense = slopes.toarray() if hasattr(slopes, "toarray") else slopes
@@ -91,7 +127,7 @@ def leading(slopes: Any, count: int) -> tuple[Matrix, Matrix, Matrix]:
     start = np.random.default_rng(0).standard_normal(min(slopes.shape))
     if not (slopes.data if hasattr(slopes, "data") else slopes).any():
         return np.zeros((slopes.shape[0], 1)), np.zeros(1), np.zeros((slopes.shape[1], 1))
-    u, s, vt = svds(slopes, k=count, v0=start, tol=1e-10)
+    u, s, vt = svds(slopes, k=count, v0=start, tol=tol)
     order = np.argsort(-s)
     return u[:, order], s[order], vt[order].T
 

@@ -11,6 +11,7 @@ from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.k_sparse import KSparse
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import STEPS, at, descend, forcing
@@ -24,7 +25,7 @@ _FIRST = 64  # coordinates that join a working set at least
 _EDGE = 1e-12  # share of a radius that counts as being on its bound
 
 
-class GroupCorrector:
+class GroupCorrector(Corrector):
     """GroupBall and KSparse: f on the coordinates of x and on those that beat what x pays.
 
     These are the restricted problem, whose Newton models are minimised over the set: a projected

@@ -8,6 +8,7 @@ import numpy as np
 from adafw.constraints.balls import L2Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
@@ -17,7 +18,7 @@ _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
 
 
-class L2Corrector:
+class L2Corrector(Corrector):
     """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's

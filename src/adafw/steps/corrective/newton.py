@@ -1,18 +1,21 @@
 """Newton steps on few atoms: the Hessian is a matrix, its model solved by pairwise steps."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.rows.working import WorkingRows
+from adafw.kernels.parts import AtomModel
+from adafw.rows.working import WorkingRows, moved
 from adafw.steps.corrective.point import Point, Vector
 
-#: A row of the Gram matrix is made anew when its bend moved by more than this share.
-STALE = 0.2
+#: A row of the Gram matrix is made anew when its bend moved by more than this share; where such a
+#: matrix is too old for fast convergence, by more than the second.
+STALE, STALE_EXACT = 0.2, 0.01
 #: A step that has to be cut below this had a model without the curvature it met.
 SHORT = 0.1
+EPS = float(np.finfo(np.float64).eps)
 #: Pairwise steps an atom between two exact steps on the face.
 SWEEPS = 3
 
@@ -38,52 +41,96 @@ class Weights:
             least = min(least, 0.0)
         return float(self.u @ (slopes - least)) - (self.slack * least if self.open else 0.0)
 
+    def noise(self, slopes: Vector) -> float:
+        """A gap that may be rounding error."""
+        return 16 * EPS * (float(self.u.sum()) + self.slack) * float(np.abs(slopes).max())
+
 
 class Gram:
     """A_S^T diag(bends) A_S, kept from step to step and refreshed where it is stale."""
 
-    def __init__(self, working: WorkingRows, chosen: NDArray[np.int64], state: dict[str, Any]):
-        self.working, self.chosen = working, chosen
-        size = chosen.size
-        self.lower = np.zeros((size, size))
+    def __init__(self, working: WorkingRows, n: int, state: dict[str, Any]):
+        from adafw.kernels.working_set import moved_gram
+
+        self.working = working
+        size = working.chosen.size
+        self.matrix = np.zeros((size, size))
         self.bends: Vector | None = None
+        self._mirrored, self._factor = False, cast(Any, None)
+        self._face: Any = None
+        self.diagonal = np.zeros(0)
         if not _fits(state, working.size):
             return
-        before = state["chosen"]
-        known = np.isin(chosen, before, assume_unique=True)
-        if 2 * np.count_nonzero(known) < size:
+        new, kept = moved(state["chosen"], working.chosen, n)
+        if 2 * kept < size:
             return  # cheaper anew
-        old = np.searchsorted(before, chosen[known])
-        self.lower[np.ix_(known, known)] = state["gram"][np.ix_(old, old)]
+        moved_gram(state["gram"], new, self.matrix)
         self.bends = state["bends"].copy()
-        if not known.all():
-            working.add_columns(self.bends, ~known, self.lower)
+        working.add_gram(self.bends, self.matrix, kept)
 
-    def follow(self, bends: Vector) -> None:
-        """Brings it to these bends, but for rows that hardly moved."""
+    def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
+        """Brings it to these bends, but for rows that moved by less than this share.
+
+        If `sampled`, a part of the rows stands for all, where the matrix is dear otherwise; only
+        its diagonal is that of all rows.
+        """
+        from adafw.kernels.working_set import mirror, take_stale
+
+        self.diagonal = np.zeros(0)
+        if sampled and (every := self._every()) > 1:
+            self.diagonal = self.working.squares(bends)
+            # The same rows at each step, so that what is known of them can be kept.
+            chosen = np.random.default_rng(0).random(bends.size) < 1 / every
+            bends = np.where(chosen, bends * (bends.size / max(1, chosen.sum())), 0.0)
         if self.bends is None:
             self.bends = bends.copy()
-            self.working.add_gram(bends, self.lower)
-            return
-        stale = np.abs(bends - self.bends) > STALE * self.bends
-        if stale.any():
-            self.working.add_gram(np.where(stale, bends - self.bends, 0.0), self.lower)
-            self.bends[stale] = bends[stale]
+            self.working.add_gram(bends, self.matrix)
+        else:
+            change = np.empty_like(bends)
+            if take_stale(bends, self.bends, stale_from, change):
+                self.working.add_gram(change, self.matrix)
+            elif self._mirrored:
+                return
+        mirror(self.matrix)
+        self._mirrored, self._factor = True, None
 
-    def model(self, signs: Vector, free: bool) -> tuple[Vector, Vector, float]:
-        """(Hessian in the weights, A^T bends, sum of bends); the last two for an intercept."""
-        from adafw.kernels.working_set import model_matrix
+    def _every(self) -> int:
+        """One row in so many is enough: a power of two, so that samples lie in one another."""
+        rows = self.working.size / (SAMPLED * max(1, self.working.chosen.size))
+        return 1 << int(np.log2(max(1.0, min(self.working.gram_work / CHEAP, rows))))
+
+    def model(self, signs: Vector, free: bool) -> AtomModel:
+        """The model's Hessian in the weights; an intercept is taken out if it is `free`."""
+        from adafw.kernels.working_set import diagonal_of
 
         assert self.bends is not None
         mixed, total = np.zeros(signs.size), 0.0
         if free:
             mixed, total = self.working.combine(self.bends), float(self.bends.sum())
-        out = np.empty_like(self.lower)
-        model_matrix(self.lower, signs, mixed, total, out)
-        return out, mixed, total
+        diagonal = np.empty(signs.size)
+        diagonal_of(self.matrix, self.diagonal, mixed, total, diagonal)
+        return AtomModel(self.matrix, diagonal, signs, mixed, total)
+
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+        """Cholesky's factor of the model on these atoms, kept as long as it holds; None if none."""
+        from scipy.linalg import cho_factor
+
+        from adafw.kernels.working_set import face_matrix
+
+        key = (face, model.signs[face], model.mixed[face])
+        if self._factor is None or not all(map(np.array_equal, key, self._face)):
+            matrix = np.zeros((face.size, face.size))
+            face_matrix(model, face, matrix)
+            try:
+                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
+                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                return None
+            self._face = key
+        return self._factor
 
     def save(self) -> dict[str, Any]:
-        return {"chosen": self.chosen, "gram": self.lower, "bends": self.bends}
+        return {"chosen": self.working.chosen, "gram": self.matrix, "bends": self.bends}
 
 
 def _fits(state: dict[str, Any], m: int) -> bool:
@@ -92,31 +139,58 @@ def _fits(state: dict[str, Any], m: int) -> bool:
     return len(shapes[0]) == 1 and shapes[1] == 2 * shapes[0] and shapes[2] == (m,)
 
 
-def newton_steps(
-    point: Point, gram: Gram, at: Weights, gap: float, steps: int, accuracy: float
-) -> None:
-    """At most so many Newton steps in place, until the gap on these atoms is 0.1 `gap`.
+@dataclass(frozen=True)
+class Effort:
+    """How far Newton steps go: how many, which share of the gap ends them, how exact models are."""
 
-    Each model is solved to `accuracy` of the gap on its atoms.
+    steps: int
+    enough: float
+    accuracy: float
+
+
+#: While atoms join, when few do, and once none does.
+GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-5, 3e-2)
+#: Products up to whose cost a Gram matrix is cheap.
+CHEAP = 5.0
+#: Rows for each atom that a sampled matrix has at least.
+SAMPLED = 20
+#: Steps that leave more than this share of the gap have a model that is too old.
+SLOW = 0.3
+
+
+def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effort) -> None:
+    """Newton steps in place, until the gap on these atoms is `effort.enough` of `gap`.
+
+    The matrix of a step may be that of an earlier one, and so its factors: a step then costs a few
+    products, and still leaves only a small share of the gap.
     """
     raised: Vector | None = None
-    for step in range(steps):
-        gram.follow(point.bends if raised is None else np.maximum(raised, point.bends))
-        matrix, mixed, total = gram.model(at.signs, point.free)
+    before = np.inf
+    # Where the matrix is cheap, it is never old.
+    stale = STALE if gram.working.gram_work > CHEAP else STALE_EXACT
+    for step in range(effort.steps):
+        bends = point.bends if raised is None else np.maximum(raised, point.bends)
+        gram.follow(bends, stale, effort is GROWING)
+        model = gram.model(at.signs, point.free)
         slopes = gram.working.combine(point.slopes)
-        if point.free and total > 0:
-            slopes -= mixed * (float(point.slopes.sum()) / total)
+        if model.total > 0:
+            slopes -= model.mixed * (float(point.slopes.sum()) / model.total)
         slopes = at.signs * slopes + at.level
         now = at.gap(slopes)
-        if step and now <= 0.1 * gap:
+        if (step and now <= effort.enough * gap) or now <= at.noise(slopes):
             return
-        u, slack = minimise(matrix, slopes.copy(), at, accuracy * now)
+        if now > SLOW * before and effort is not GROWING:
+            stale = STALE_EXACT  # from the next step on
+        before = now
+        reached = slopes.copy()
+        u, slack = minimise(gram, model, reached, at, max(effort.accuracy * now, at.noise(slopes)))
         d = u - at.u
-        slope = min(float(slopes @ d), -float(d @ (matrix @ d)) / 2)
+        # The model's own slopes at u - those at at.u = H d.
+        slope = min(float(slopes @ d), -float(d @ (reached - slopes)) / 2)
         if not slope < 0:
             return
         dz = gram.working.dot(at.signs * d)
-        dz += point.shift(float(mixed @ (at.signs * d)), total)
+        dz += point.shift(float(model.mixed @ (at.signs * d)), model.total)
         toll = at.level * float(d.sum())
         t = point.step_size(dz, slope, toll)
         raised = point.raised_bends(dz) if t < SHORT else None
@@ -129,31 +203,39 @@ def newton_steps(
         point.move(dz, t)
 
 
-def minimise(matrix: Vector, slopes: Vector, at: Weights, tolerance: float) -> tuple[Vector, float]:
-    """(u, slack) of the model's minimiser: pairwise steps, and exact ones on the face they find."""
+def minimise(
+    gram: Gram, model: AtomModel, slopes: Vector, at: Weights, tolerance: float
+) -> tuple[Vector, float]:
+    """(u, slack) of the model's minimiser: pairwise steps, and exact ones on the face they find.
+
+    The slopes follow in place.
+    """
     from adafw.kernels.working_set import pairwise
 
     u, slack = at.u.copy(), at.slack
     for _ in range(50):
         most = SWEEPS * u.size + 10
-        done, gap, slack = pairwise(matrix, slopes, u, slack, at.open, tolerance, most)
+        done, gap, slack = pairwise(model, slopes, u, slack, at.open, tolerance, most)
         if gap <= tolerance or done < most:
             break
-        slack = _on_face(matrix, slopes, u, slack, at.open)
+        slack = _on_face(gram, model, slopes, u, slack, at.open)
     return u, slack
 
 
-def _on_face(matrix: Vector, slopes: Vector, u: Vector, slack: float, open_: bool) -> float:
+def _on_face(
+    gram: Gram, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
+) -> float:
     """The minimiser on the face of u, or as far towards it as u stays in the set; in place."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
+
+    from adafw.kernels.working_set import move_atoms
 
     for _ in range(5):
         face = np.flatnonzero(u > 0)
         if face.size < 2:
             return slack
-        try:
-            factor = cho_factor(matrix[np.ix_(face, face)], lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        factor = gram.factor(face, model)
+        if factor is None:
             return slack  # the model cannot tell the atoms apart: pairwise steps can
         sides = np.column_stack([-slopes[face], np.ones(face.size)])
         solved = cho_solve(factor, sides, check_finite=False)
@@ -173,7 +255,17 @@ def _on_face(matrix: Vector, slopes: Vector, u: Vector, slack: float, open_: boo
         if t < 1.0 and not full:
             u[face[falling][int(reach.argmin())]] = 0.0
         slack = 0.0 if full else slack - t * grown
-        slopes += t * (matrix[:, face] @ d)
+        move_atoms(model, face, t * d, slopes)
         if t == 1.0:
             return slack
     return slack
+
+
+def compile_rest(gram: Gram, point: Point) -> None:
+    """What Newton steps on a few rows may not have met: factors, and a sample of the rows."""
+    size = gram.working.chosen.size
+    gram.follow(point.bends, STALE)
+    gram.working.squares(point.bends)
+    u = np.full(size, 1.0 / size)
+    model = gram.model(np.ones(size), True)
+    _on_face(gram, model, gram.working.combine(point.slopes), u, 0.0, False)

@@ -11,18 +11,25 @@ from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.factors import Factored, as_factors, balanced, leading
+from adafw.steps.corrective.factors import (
+    Factored,
+    FactoredView,
+    as_factors,
+    balanced,
+    leading,
+)
 from adafw.typing import Array
 
 Matrix = NDArray[Any]
 
-_PAIRS = 4  # singular pairs that join an iteration, at most
+PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
-class NuclearCorrector:
+class NuclearCorrector(Corrector):
     """NuclearBall: x = L R^T, and (||L||^2 + ||R||^2) / 2 <= radius says that x is in the ball.
 
     The gradient's leading singular pairs join the factors by a Frank-Wolfe step; then f(L R^T) is
@@ -59,11 +66,19 @@ class NuclearCorrector:
         return (left @ right.T).astype(x.dtype).reshape(x.shape), {"left": left, "right": right}
 
 
-def improved(seen: Factored, left: Matrix, right: Matrix, radius: float) -> tuple[Matrix, Matrix]:
-    """Factors of a point of lower value: one iteration, without the matrix they stand for."""
+def improved(
+    seen: FactoredView, left: Matrix, right: Matrix, radius: float,
+    pairs: tuple[Matrix, Matrix, Matrix] | None = None,
+) -> tuple[Matrix, Matrix]:  # fmt: skip
+    """Factors of a point of lower value: one iteration, without the matrix they stand for.
+
+    `pairs` are the leading singular pairs of the gradient, where they are known.
+    """
     z = seen.predict(left, right)
     slopes = seen.matrix(seen.slopes(z))
-    left, right, z = _joined(seen, left, right, z, slopes, radius)
+    if pairs is None:
+        pairs = leading(slopes, min(PAIRS, *slopes.shape))
+    left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
         there = _newton_step(seen, left, right, z, radius)
         if there is None:
@@ -75,10 +90,11 @@ def improved(seen: Factored, left: Matrix, right: Matrix, radius: float) -> tupl
 
 
 def _joined(
-    seen: Factored, left: Matrix, right: Matrix, z: Matrix, slopes: Any, radius: float
-) -> tuple[Matrix, Matrix, Matrix]:
+    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, slopes: Any, radius: float,
+    pairs: tuple[Matrix, Matrix, Matrix],
+) -> tuple[Matrix, Matrix, Matrix]:  # fmt: skip
     """x moved towards radius * sum_i p_i u_i v_i^T, pairs (u, v) of -slopes steeper than x pays."""
-    u, s, v = leading(slopes, min(_PAIRS, *slopes.shape))
+    u, s, v = pairs
     price = -float(np.vdot(slopes @ right, left)) / radius
     gain = np.maximum(s - max(price, 0.0), 0.0)
     gain[gain < 1e-3 * gain[0]] = 0.0
@@ -99,7 +115,7 @@ def _joined(
     )
 
 
-def _line(seen: Factored, z: Matrix, move: Matrix, value: float, slope: float) -> float:
+def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: float) -> float:
     """gamma in [0, 1] by parabolas until f descends."""
     if not slope < 0:
         return 0.0
@@ -116,7 +132,7 @@ def _line(seen: Factored, z: Matrix, move: Matrix, value: float, slope: float) -
 
 
 def _newton_step(
-    seen: Factored, left: Matrix, right: Matrix, z: Matrix, radius: float
+    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
 ) -> tuple[Matrix, Matrix, Matrix, bool] | None:
     """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down."""
     k, p = left.shape[1], left.shape[0]

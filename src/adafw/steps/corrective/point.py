@@ -28,11 +28,13 @@ class Point:
         self.rows, centred = self.model.rows.plain
         self.free = isinstance(f, WithIntercept) or centred
         z, b = f.predictions(x)
-        self.z: Vector = z.astype(np.float64) + b
-        self._measure()
-
-    def _measure(self) -> None:
-        self.value, self.slopes, self.bends = self.model.curves_at(self.z)
+        if b == 0.0 and z.dtype == np.float64 and not centred:
+            self.z, known = z, self.model.curves(x)
+        else:
+            self.z = z.astype(np.float64) + b
+            known = self.model.curves_at(self.z)
+        self.value, self.slopes, self.bends = known
+        self._tried: tuple[float, Vector, float, Vector, Vector] | None = None
 
     def shift(self, mixed_move: float, total: float) -> float:
         """How b moves best, to second order, when x moves: mixed_move = <A^T bends, dx>."""
@@ -48,7 +50,10 @@ class Point:
         noise = 4 * float(np.finfo(np.float64).eps) * abs(self.value)
         t = 1.0
         for _ in range(40):
-            new = self.model.value_on(self.z, dz, t) + t * toll
+            z = self.z + dz if t == 1.0 else self.z + t * dz
+            known = self.model.curves_at(z)
+            new = known[0] + t * toll
+            self._tried = (t, z, *known)
             if new <= self.value + ARMIJO * t * slope + noise:
                 return t
             bend = new - self.value - t * slope
@@ -57,9 +62,12 @@ class Point:
         return 0.0
 
     def move(self, dz: Vector, t: float) -> None:
-        """z <- z + t dz."""
-        self.z = self.z + t * dz
-        self._measure()
+        """z <- z + t dz; the step size that was tried last costs nothing more."""
+        if self._tried is None or self._tried[0] != t:
+            z = self.z + t * dz
+            self._tried = (t, z, *self.model.curves_at(z))
+        _, self.z, self.value, self.slopes, self.bends = self._tried
+        self._tried = None
 
     def raised_bends(self, dz: Vector) -> Vector:
         """Second derivatives no less than their mean between z and z + dz: what was met there."""

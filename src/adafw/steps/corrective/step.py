@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
@@ -11,6 +13,8 @@ from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.groups import GroupCorrector
+from adafw.steps.corrective.hull import HullCorrector
+from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.typing import Array
@@ -18,10 +22,12 @@ from adafw.typing import Array
 #: One for each kind of set; the first that fits is taken.
 CORRECTORS: tuple[Corrector, ...] = (
     AtomCorrector(),
+    HullCorrector(),
     BoxCorrector(),
     L2Corrector(),
     GroupCorrector(),
     NuclearCorrector(),
+    JointCorrector(),
 )
 
 
@@ -32,8 +38,9 @@ class CorrectiveStep(Step):
     Fully corrective Frank-Wolfe (Holloway 1974, Jaggi 2013): the exact gradient names new atoms,
     as a linear minimisation does, and f is minimised over the hull of all atoms kept. Needs exact
     gradients, an objective with second derivatives and one of the sets L1Ball, Simplex, UnitSimplex
-    (`atoms`), LInfBall, Box (`box`), L2Ball (`l2_ball`), GroupBall, KSparse (`groups`), NuclearBall
-    (`nuclear`), each by what fits it. One gradient an iteration; iterations are few (5 to 20).
+    (`atoms`), Hull (`hull`), LInfBall, Box (`box`), L2Ball (`l2_ball`), GroupBall, KSparse
+    (`groups`), NuclearBall (`nuclear`), each by what fits it. One gradient an iteration; iterations
+    are few (5 to 20).
     """
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
@@ -64,6 +71,14 @@ class CorrectiveStep(Step):
         corrector = corrector_for(f, constraint)
         return corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
 
+    def active_set(
+        self, constraint: Constraint, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[Any], Any] | None:
+        for corrector in CORRECTORS:
+            if x.ndim == 1 and isinstance(constraint.bare, corrector.sets):
+                return corrector.active_set(constraint.bare, x, state)
+        return None
+
     @property
     def most_lmo_calls(self) -> int:
         return 1
@@ -72,6 +87,11 @@ class CorrectiveStep(Step):
 def corrects_on(constraint: Constraint) -> bool:
     """Whether a CorrectiveStep knows the set, for linear models whose rows it can restrict."""
     return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
+
+
+def corrects_jointly(constraint: Constraint) -> bool:
+    """The same for a `MatrixModel`."""
+    return type(constraint.bare) in JointCorrector.sets
 
 
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:

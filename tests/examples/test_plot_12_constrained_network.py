@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_constrained_cnn.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_12_constrained_network.py"
 
 
 def test_norms_stay_inside_few_weights_are_left_and_accuracy_is_close(monkeypatch, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", lambda: None)
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "6"])
     found = runpy.run_path(str(EXAMPLE), run_name="__main__")["results"]
     adamw, linf, by_layer = (

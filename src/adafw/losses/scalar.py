@@ -1,4 +1,4 @@
-"""Losses l(z, y) of a prediction z and a target y, without any factor 1/2.
+"""Losses of one prediction a sample.
 
 A loss knows numbers, not matrices: value, slope (the derivative in z) and what others would have
 to ask its type for: bounds, the kind of its targets, and what a prediction z means.
@@ -21,8 +21,7 @@ Task: TypeAlias = Literal["classification", "regression"]
 class Loss(ABC):
     """A smooth loss, one number a sample.
 
-    z holds one prediction a sample. A loss of several predictions a sample would take z of shape
-    (m, k), and give values of shape (m,) and slopes of the shape of z.
+    z holds one prediction a sample; losses of several are `JointLoss`.
     """
 
     #: sup of the second derivative in z; inf if there is none.

@@ -1,0 +1,53 @@
+"""Dask arrays as recipes: a block of rows is a part."""
+
+from typing import Any
+
+import numpy as np
+
+from adafw.distributed.recipes import DaskPart, Recipe
+
+
+def dask_recipes(X: Any, y: Any, sample_weight: Any = None) -> list[Recipe]:
+    """One recipe for each block of rows of X."""
+    import dask.array as da
+
+    if not isinstance(X, da.Array):
+        raise TypeError(
+            f"X must be a dask array, got {type(X).__name__}; use adafw.LinearModel for data of "
+            "one machine, or from_parts for files."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows are samples), got {X.ndim}.")
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    columns = [X.to_delayed().ravel(), _per_row(y, X, "y").to_delayed().ravel()]
+    if sample_weight is not None:
+        columns.append(_per_row(sample_weight, X, "sample_weight").to_delayed().ravel())
+    return [DaskPart(blocks, k) for k, blocks in enumerate(zip(*columns, strict=True))]
+
+
+def _per_row(values: Any, X: Any, name: str) -> Any:
+    """A dask array of one dimension, cut as the rows of X are."""
+    import dask.array as da
+
+    known = not any(np.isnan(X.chunks[0]))
+    if not isinstance(values, da.Array):
+        values = np.asarray(values)
+        if not known:
+            raise ValueError(
+                f"{name} must be a dask array where the sizes of X's blocks are unknown; call "
+                "X.compute_chunk_sizes() first."
+            )
+    if values.ndim != 1 or (known and values.shape[0] != X.shape[0]):
+        raise ValueError(
+            f"{name} must have one entry per row of X, shape ({X.shape[0]},), got {values.shape}."
+        )
+    if not isinstance(values, da.Array):
+        return da.from_array(values, chunks=(X.chunks[0],))
+    if known and values.chunks[0] != X.chunks[0]:
+        return values.rechunk((X.chunks[0],))
+    if values.numblocks[0] != X.numblocks[0]:
+        raise ValueError(
+            f"{name} must have as many blocks as X, {X.numblocks[0]}, got {values.numblocks[0]}."
+        )
+    return values

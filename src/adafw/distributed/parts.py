@@ -1,0 +1,246 @@
+"""Some of the rows on a worker, and what they are asked for."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.arrays import floating
+from adafw.distributed.recipes import Block
+from adafw.distributed.wire import pack
+from adafw.objectives import LinearModel
+from adafw.rows import Rows, as_rows
+from adafw.rows.csr import as_csr
+from adafw.rows.working import WorkingRows
+
+#: Entries whose fingerprint is taken at a time.
+_SLICE = 1 << 20
+_ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the coordinator keeps of a part."""
+
+    rows: int
+    features: int
+    dtype: str
+    stored: int
+    nbytes: int
+    kind: str
+    largest: float
+    y: NDArray[Any]
+    weight: NDArray[Any] | None
+    zero_based: bool | None
+    names: tuple[str, ...] | None
+
+
+@dataclass
+class Part:
+    """A block as rows, and what was made of it for the operations that are asked for again."""
+
+    rows: Rows
+    block: Block
+    _doubled: Rows | None = None
+    _working: tuple[NDArray[np.int64], WorkingRows] | None = None
+    _narrow: tuple[NDArray[np.int64], Rows] | None = None
+    _model: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, block: Block, name: str) -> "Part":
+        try:
+            return cls(as_rows(block.X), replace(block, X=None))
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{name}: {error}") from None
+
+    def header(self) -> Header:
+        arrays = self.rows.parts()
+        return Header(
+            self.rows.shape[0], self.rows.shape[1], self.rows.dtype.name, self.rows.stored,
+            sum(part.nbytes for part in arrays.values()), "csr" if "indptr" in arrays else "dense",
+            self.rows.largest, self.block.y, self.block.weight, self.block.zero_based,
+            self.block.names,
+        )  # fmt: skip
+
+    def widen(self, n: int) -> None:
+        """Columns up to n, which other parts have: nothing is copied."""
+        if self.rows.shape[1] < n:
+            a = self.rows.parts()
+            shape = (self.rows.shape[0], n)
+            self.rows = as_rows(as_csr(a["data"], a["indices"], a["indptr"], shape), finite=True)
+
+    def seen_as(self, dtype: str, columns: NDArray[np.int64] | None) -> Rows:
+        """The rows with products of a dtype, and of some columns alone."""
+        rows = self.rows
+        if dtype != rows.dtype.name:
+            if self._doubled is None:
+                self._doubled = rows.doubled()
+            rows = self._doubled
+        if columns is None:
+            return rows
+        if self._narrow is None or not np.array_equal(self._narrow[0], columns):
+            self._narrow = (columns, rows.columns(columns))
+        return self._narrow[1]
+
+    def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
+        if self._working is None or not np.array_equal(self._working[0], chosen):
+            last = None if self._working is None else self._working[1]
+            self._working = (chosen, self.rows.working(chosen, last))
+        return self._working[1]
+
+    def model(self, loss: Any) -> LinearModel:
+        """The mean loss of this part alone."""
+        if self._model is None or self._model[0] != repr(loss):
+            f = LinearModel(self.rows, self.block.y, loss, self.block.weight)
+            self._model = (repr(loss), f)
+        return self._model[1]
+
+
+#: (part, x, common, own) -> (what is summed over the parts, what is of this part alone).
+Operation = Callable[[Part, Any, dict[str, Any], dict[str, Any]], tuple[tuple[Any, ...], Any]]
+
+
+def _rows(part: Part, common: dict[str, Any]) -> Rows:
+    return part.seen_as(common["dtype"], common.get("columns"))
+
+
+def _dot(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (), _rows(part, common).dot(x, own.get("batch"))
+
+
+def _combine(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (_rows(part, common).combine(own["p"], own.get("batch")),), None
+
+
+def _pull(part: Part, x: Any, common: Any, own: Any) -> Any:
+    slopes, total = _rows(part, common).pull(x, own["how"], own["batch"])
+    return (total,), slopes
+
+
+def _curve(part: Part, x: Any, common: Any, own: Any) -> Any:
+    image, move = _rows(part, common).curve(own["p"], x)
+    return (image,), move
+
+
+def _risk(part: Part, x: Any, common: Any, own: Any) -> Any:
+    """Sum of the weighted losses, and its gradient; predictions are never sent."""
+    rows, loss = _rows(part, common), common["loss"]
+    z = rows.dot(x)
+    y = floating(part.block.y, "y").astype(part.rows.dtype)
+    values, slopes = loss.value(z, y), loss.slope(z, y)
+    if part.block.weight is not None:
+        weights = (part.block.weight * common["scale"]).astype(part.rows.dtype)
+        values, slopes = values * weights, slopes * weights
+    return (float(np.sum(values, dtype=np.float64)), rows.combine(slopes / common["m"])), None
+
+
+def _gram(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (_rows(part, common).gram(own["p"]),), None
+
+
+def _moments(part: Part, x: Any, common: Any, own: Any) -> Any:
+    """(total weight, mean, variance) of the columns: the coordinator joins them."""
+    rows, w = _rows(part, common), own["p"]
+    total = float(w.sum(dtype=np.float64))
+    if not total > 0:
+        return (), (0.0, np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
+    mean = np.asarray(rows.combine((w / total).astype(w.dtype)), np.float64)
+    return (), (total, mean, rows.variances(w))
+
+
+def _norms(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (), _rows(part, common).norms(common["p"], common["axis"])
+
+
+def _take(part: Part, x: Any, common: Any, own: Any) -> Any:
+    taken = _rows(part, common).take(own["batch"])
+    return (), (taken.parts(), taken.shape)
+
+
+def _columns(part: Part, x: Any, common: Any, own: Any) -> Any:
+    narrow = part.rows.columns(common["chosen"])
+    return (), (narrow.parts(), narrow.shape)
+
+
+def _working_dot(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (), part.working(common["chosen"]).dot(common["w"])
+
+
+def _working_combine(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (part.working(common["chosen"]).combine(own["p"]),), None
+
+
+def _working_squares(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (part.working(common["chosen"]).squares(own["p"]),), None
+
+
+def _working_product(part: Part, x: Any, common: Any, own: Any) -> Any:
+    return (part.working(common["chosen"]).product(own["p"], common["w"]),), None
+
+
+def _working_gram(part: Part, x: Any, common: Any, own: Any) -> Any:
+    """The lower triangle, row by row, from row `first` on."""
+    size, first = common["chosen"].size, common["first"]
+    gram = np.zeros((size, size))
+    part.working(common["chosen"]).add_gram(own["p"], gram, first)
+    return (gram[np.tril_indices(size)][first * (first + 1) // 2 :],), None
+
+
+def _mark(part: Part, x: Any, common: Any, own: Any) -> Any:
+    """A sum over the entries that does not depend on how the rows are cut into parts."""
+    arrays, n = part.rows.parts(), part.rows.shape[1]
+    values = arrays["data"].reshape(-1)
+    total = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for start in range(0, values.size, _SLICE):
+            piece = values[start : start + _SLICE]
+            at = np.arange(start, start + piece.size)
+            if "indptr" in arrays:
+                rows = np.searchsorted(arrays["indptr"], at, side="right") - 1
+                columns = arrays["indices"][start : start + piece.size]
+            else:
+                rows, columns = at // n, at % n
+            place = (rows + own["start"]).astype(np.uint64) * _ODD[0]
+            place ^= columns.astype(np.uint64) * _ODD[1]
+            mark = (place ^ (place >> np.uint64(29))) * _ODD[2]
+            mark ^= piece.astype(np.float64).view(np.uint64)
+            total += np.sum((mark ^ (mark >> np.uint64(32))) * _ODD[0], dtype=np.uint64)
+    return (), int(total)
+
+
+def _local(part: Part, x: Any, common: Any, own: Any) -> Any:
+    """Iterations on these rows alone; the point reached, with the weight of the part."""
+    from adafw.distributed.local_run import run_locally
+
+    f = part.model(common["loss"])
+    return (own["weight"] * run_locally(f, x, common, own["number"]),), None
+
+
+OPERATIONS: dict[str, Operation] = {
+    "dot": _dot, "combine": _combine, "pull": _pull, "curve": _curve, "risk": _risk,
+    "gram": _gram, "moments": _moments, "norms": _norms, "take": _take, "columns": _columns,
+    "working_dot": _working_dot, "working_combine": _working_combine,
+    "working_squares": _working_squares, "working_product": _working_product,
+    "working_gram": _working_gram, "mark": _mark, "local": _local,
+}  # fmt: skip
+
+
+def summed(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The sums over the parts, in their order; vectors in their shortest form."""
+    totals = [
+        math.fsum(v) if isinstance(v[0], float) else _add(v) for v in zip(*results, strict=True)
+    ]
+    return tuple(
+        pack(total) if isinstance(total, np.ndarray) and total.ndim == 1 else total
+        for total in totals
+    )
+
+
+def _add(values: tuple[Any, ...]) -> Any:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total

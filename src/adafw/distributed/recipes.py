@@ -1,0 +1,163 @@
+"""How a part of the rows is made, on any worker, as often as it takes."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.io.tables import Columns, format_of, read_table
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows, targets and weights as a recipe makes them; `zero_based` of LIBSVM files only."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[Any] | None = None
+    zero_based: bool | None = None
+    names: tuple[str, ...] | None = None  #: of the columns
+
+
+class Recipe(Protocol):
+    """Makes one part."""
+
+    def __str__(self) -> str:
+        """What errors call it."""
+
+    def arguments(self) -> tuple[Any, ...]:
+        """What `make` takes: Dask's delayed values are computed on the way."""
+
+    def bare(self) -> "Recipe":
+        """What a worker needs of it, the arguments aside."""
+
+    def make(self, *arguments: Any) -> Block:
+        """The part, on the worker that asks."""
+
+    def settled(self, n_features: int, zero_based: bool | None) -> "Recipe":
+        """The same with what all parts must agree on."""
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file that every worker can read: LIBSVM, npy, npz, Parquet or CSV."""
+
+    path: str
+    format: str | None = None
+    columns: Columns = Columns()
+    dtype: str = "float64"
+
+    def __str__(self) -> str:
+        return self.path
+
+    def arguments(self) -> tuple[Any, ...]:
+        return ()
+
+    def bare(self) -> "FilePart":
+        return self
+
+    def make(self) -> Block:
+        table = read_table(self.path, self.format, self.columns, self.dtype)
+        assert table.y is not None
+        return Block(table.X, table.y, None, table.zero_based, table.features)
+
+    def settled(self, n_features: int, zero_based: bool | None) -> "FilePart":
+        if format_of(self.path, self.format) != "libsvm":
+            return self
+        flag = self.columns.zero_based if zero_based is None else zero_based
+        return replace(self, columns=replace(self.columns, n_features=n_features, zero_based=flag))
+
+
+@dataclass(frozen=True)
+class CallPart:
+    """A function without arguments that returns (X, y) or (X, y, sample_weight)."""
+
+    call: Callable[[], tuple[Any, ...]]
+    number: int
+
+    def __str__(self) -> str:
+        name = getattr(self.call, "__name__", type(self.call).__name__)
+        return f"part {self.number} ({name})"
+
+    def arguments(self) -> tuple[Any, ...]:
+        return ()
+
+    def bare(self) -> "CallPart":
+        return self
+
+    def make(self) -> Block:
+        made = self.call()
+        if not isinstance(made, tuple | list) or len(made) not in (2, 3):
+            raise TypeError(
+                f"{self} must return (X, y) or (X, y, sample_weight), got {type(made).__name__}."
+            )
+        return _block(self, *made)
+
+    def settled(self, n_features: int, zero_based: bool | None) -> "CallPart":
+        return self
+
+
+@dataclass(frozen=True)
+class DaskPart:
+    """A block of rows of dask arrays, with its targets and weights."""
+
+    blocks: tuple[Any, ...]
+    number: int
+
+    def __str__(self) -> str:
+        return f"block {self.number} of X"
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self.blocks
+
+    def bare(self) -> "DaskPart":
+        return DaskPart((), self.number)
+
+    def make(self, X: Any, y: Any, weight: Any = None) -> Block:
+        return _block(self, X, y, weight)
+
+    def settled(self, n_features: int, zero_based: bool | None) -> "DaskPart":
+        return self
+
+
+def as_recipes(
+    parts: Iterable[Any], *, format: str | None, target: str | None, n_features: int | None,
+    dtype: Any,
+) -> list[FilePart | CallPart]:  # fmt: skip
+    """File names and callables as recipes."""
+    if isinstance(parts, str | os.PathLike):
+        parts = [parts]
+    found: list[FilePart | CallPart] = []
+    for number, part in enumerate(parts):
+        if callable(part):
+            found.append(CallPart(part, number))
+        elif isinstance(part, str | os.PathLike):
+            libsvm = format_of(part, format) == "libsvm"
+            columns = Columns(target=target, n_features=n_features if libsvm else None)
+            # Absolute: a worker may run in another directory.
+            found.append(FilePart(os.path.abspath(part), format, columns, np.dtype(dtype).name))
+        else:
+            raise TypeError(
+                f"parts must be file names or functions that return (X, y), got {part!r}."
+            )
+    if not found:
+        raise ValueError("parts must hold at least one file name or function, got none.")
+    return found
+
+
+def _block(recipe: Any, X: Any, y: Any, weight: Any = None) -> Block:
+    y = np.asarray(y)
+    if y.shape != (X.shape[0],):
+        raise ValueError(
+            f"{recipe} must have one target a row, shape ({X.shape[0]},), got {y.shape}."
+        )
+    if weight is not None:
+        weight = np.asarray(weight)
+        if weight.shape != y.shape:
+            raise ValueError(
+                f"{recipe} must have one weight a row, shape {y.shape}, got {weight.shape}."
+            )
+    return Block(X, y, weight)

@@ -1,0 +1,137 @@
+"""The parts that a worker holds, and the handler through which it is asked for them."""
+
+import asyncio
+import multiprocessing
+import signal
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from distributed import WorkerPlugin, get_worker
+from distributed.protocol import to_serialize
+
+from adafw.distributed.parts import OPERATIONS, Header, Part, summed
+from adafw.distributed.recipes import Recipe
+from adafw.distributed.wire import Failed, Message, Missing, Reply
+
+#: The name of the handler, of the plugin and of the extension that holds the parts.
+NAME = "adafw"
+#: Points x that are kept, for the next to be sent as a change of one of them.
+POINTS = 4
+
+
+class Shelf:
+    """Parts by (data, number), and the last points x."""
+
+    def __init__(self, threads: int) -> None:
+        self.parts: dict[tuple[str, int], Part] = {}
+        self.points: OrderedDict[int, Any] = OrderedDict()
+        self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
+
+    async def answer(self, message: Any = None, **_: Any) -> dict[str, Any]:
+        """The handler: off the event loop, which must go on beating."""
+        loop = asyncio.get_running_loop()
+        reply = await loop.run_in_executor(None, self.perform, message)
+        return {"reply": to_serialize(reply)}
+
+    def perform(self, message: Message) -> Reply | Missing | Failed:
+        """One operation on all parts that are named, several at a time."""
+        try:
+            missing = [k for k in message.parts if (message.data, k) not in self.parts]
+            if missing:
+                return Missing(missing)
+            x = None
+            if message.x is not None:
+                base = None if message.x.base is None else self.points.get(message.x.base)
+                if message.x.base is not None and base is None:
+                    return Missing([], x=True)
+                x = message.x.unpack(base)
+                self.points[message.version] = x
+                while len(self.points) > POINTS:
+                    self.points.popitem(last=False)
+            parts = [self.parts[message.data, k] for k in message.parts]
+            operation = OPERATIONS[message.operation]
+
+            def one(part: Part, own: dict[str, Any]) -> Any:
+                began = time.thread_time()
+                with np.errstate(over="ignore", invalid="ignore"):
+                    total, alone = operation(part, x, message.common, own)
+                return total, alone, time.thread_time() - began
+
+            totals, alone, seconds = zip(*self.pool.map(one, parts, message.own), strict=True)
+            return Reply(summed(list(totals)), list(alone), sum(seconds))
+        except Exception as error:
+            return Failed(error)
+
+    def drop(self, data: str, numbers: list[int] | None = None) -> None:
+        """Forgets parts of some data, or all of them."""
+        for key in [k for k in self.parts if k[0] == data]:
+            if numbers is None or key[1] in numbers:
+                del self.parts[key]
+
+
+class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Gives every worker a shelf, those that come later, too."""
+
+    name = NAME
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask on the worker."""
+        shelf = worker.extensions.setdefault(NAME, Shelf(worker.state.nthreads))
+        worker.handlers[NAME] = shelf.answer
+
+    def teardown(self, worker: Any) -> None:
+        """Called by Dask on the worker."""
+        worker.extensions[NAME].pool.shutdown(wait=False)
+
+
+class DeafPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Ctrl-C on a terminal is for the coordinator: workers that it started do not hear it."""
+
+    name = f"{NAME}-deaf"
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask on the worker."""
+        own_process = multiprocessing.parent_process() is not None
+        if own_process and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def shelf_here() -> Shelf:
+    """The shelf of the worker that runs this task."""
+    return get_worker().extensions[NAME]
+
+
+def shelve(
+    data: str, number: int, n: int | None, recipe: Recipe, *arguments: Any
+) -> Header | Failed:
+    """A task: makes a part, puts it on the shelf, and tells of it.
+
+    What is wrong with the data is told, too, not raised: Dask's own errors are those of the
+    cluster.
+    """
+    try:
+        part = Part.of(recipe.make(*arguments), str(recipe))
+        if n is not None:
+            part.widen(n)
+        shelf_here().parts[data, number] = part
+        return part.header()
+    except Exception as error:
+        return Failed(error)
+
+
+def tidy(data: str, numbers: list[int] | None = None) -> None:
+    """A task: forgets parts."""
+    shelf_here().drop(data, numbers)
+
+
+def widen(data: str, numbers: list[int], n: int) -> None:
+    """A task: gives parts the columns that others have."""
+    shelf = shelf_here()
+    for k in numbers:
+        shelf.parts[data, k].widen(n)

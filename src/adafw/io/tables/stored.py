@@ -1,0 +1,62 @@
+"""Directories of mapped parts as tables."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adafw.io.damage import FileName
+from adafw.io.parts import Manifest, load_parts
+from adafw.io.tables.columns import Columns, Piece, check_finite
+from adafw.rows import CSRRows, Rows, StreamedRows, as_rows
+from adafw.rows.csr import as_csr
+
+
+def whole(path: FileName, columns: Columns) -> Piece:
+    """The parts, mapped, in the dtype that they have.
+
+    Those that exceed memory are not looked through for NaN here: that is a pass over a disk, and
+    who fits makes it anyway.
+    """
+    A, y = load_parts(path)
+    rows = as_rows(A, finite=True)
+    if not rows.streamed:
+        check_finite(rows.parts()["data"], "features", path)
+    targets = np.array(y, np.float64)
+    check_finite(targets, "targets", path)
+    zero_based = Manifest.read(Path(path)).zero_based
+    return Piece(_of_width(A, columns, path), targets, None, zero_based)
+
+
+def pieces(path: FileName, columns: Columns, rows_at_a_time: int) -> Iterator[Piece]:
+    """The parts in pieces, read ahead where they exceed memory."""
+    A, y = load_parts(path)
+    for part, X in _cut(A, rows_at_a_time):
+        check_finite(X if isinstance(X, np.ndarray) else X.data, "features", path)
+        targets = np.array(y[part], np.float64)
+        check_finite(targets, "targets", path)
+        yield Piece(_of_width(X, columns, path), targets)
+
+
+def _cut(A: Any, step: int) -> Iterator[tuple[slice, Any]]:
+    rows: Rows = as_rows(A, finite=True)
+    if isinstance(rows, StreamedRows):
+        for part, piece in rows.pieces():
+            yield part, piece.matrix if isinstance(piece, CSRRows) else piece.array
+        return
+    for start in range(0, A.shape[0], step):
+        part = slice(start, min(start + step, A.shape[0]))
+        yield part, A[part]
+
+
+def _of_width(X: Any, columns: Columns, path: FileName) -> Any:
+    """X with as many columns as the model; those that the parts never saw are 0."""
+    n = columns.n_features
+    if n is None or X.shape[1] == n:
+        return X
+    if X.shape[1] > n:
+        raise ValueError(f"{path} has {X.shape[1]} features, the model has {n}.")
+    if isinstance(X, np.ndarray):
+        raise ValueError(f"{path} has {X.shape[1]} features, the model needs {n}.")
+    return as_csr(X.data, X.indices, X.indptr, (X.shape[0], n))

@@ -1,0 +1,30 @@
+"""Names of a package that are imported when the first of them is asked for.
+
+Most of what `import adafw` would cost is the making of some hundred small classes, of which a
+program uses a few. A package therefore keeps its names in a module `exports`, and its `__init__`
+hands them out; type checkers see the plain imports.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def later(exports: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose names stand in the module `exports`."""
+    package = exports.rpartition(".")[0]
+
+    def get(name: str) -> Any:
+        # Dunders are asked for by the import system itself, often before anything else is there.
+        if name == "__all__" or not name.startswith("__"):
+            # Not `from package import exports`, which would ask this function for `exports`.
+            found = vars(import_module(exports))
+            if name in found:
+                vars(import_module(package))[name] = found[name]  # asked for here once only
+                return found[name]
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        return sorted(import_module(exports).__all__)
+
+    return get, names

@@ -1,0 +1,57 @@
+"""How much memory there is, so that what cannot fit is refused, or left on the disk, in time."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Where the groups of version 2 and of version 1 lie, and what their limits are called.
+_GROUPS = (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+
+
+def machine_bytes() -> int:
+    """Bytes of memory this process may hope for: the machine's, or less where a limit is set.
+
+    Limits are those of its control groups, its own and all around it, and of its address space.
+    """
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        total = 1 << 62
+    for path in _limit_files():
+        try:
+            total = min(total, int(path.read_text()))
+        except (OSError, ValueError):  # no such group, or the word max
+            continue
+    return min(total, _address_space())
+
+
+def _limit_files() -> Iterator[Path]:
+    """The limits of this process's groups; in a container its own group is the root."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for (root, name), controllers in zip(_GROUPS, ("", "memory"), strict=True):
+        yield Path(root) / name
+        for line in lines:
+            _, named, place = line.split(":", 2)
+            if controllers not in named.split(","):
+                continue
+            group = Path(place).relative_to("/")
+            yield from (Path(root) / part / name for part in (group, *group.parents))
+
+
+def _address_space() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 1 << 62
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return 1 << 62 if limit == resource.RLIM_INFINITY else limit
+
+
+def readable(size: float) -> str:
+    """Bytes for people: 17.2 GB."""
+    power = min(4, max(0, int(math.log(max(size, 1), 1000))))
+    return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[power]}"

@@ -1,0 +1,120 @@
+"""Corrective steps on the hull of given points: their weights are a point of a simplex."""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.constraints import Hull
+from adafw.constraints.base import Constraint
+from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.rows.working import DenseWorking
+from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
+from adafw.steps.corrective.point import Point, Vector, largest_entries
+from adafw.typing import Array
+
+#: Vertices that join at least; else as many as take part already.
+FIRST = 32
+#: Weights below this are rounding errors.
+LEAST = 1e-15
+
+
+class HullCorrector(Corrector):
+    """min f(sum_j w_j a_j) over the w of vertices a_j in a working set, which grows.
+
+    In w the objective is a linear model with the columns A a_j: each vertex that joins costs one
+    product with the rows, and Newton steps see these columns alone (`newton`).
+    """
+
+    sets: tuple[type, ...] = (Hull,)
+
+    def __init__(self) -> None:
+        # A a_j of the vertices that have taken part, for each model of this process.
+        self._images: WeakKeyDictionary[LinearModel, dict[int, Vector]] = WeakKeyDictionary()
+
+    def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        if not isinstance(f, LinearModel | WithIntercept) or not isinstance(constraint.bare, Hull):
+            return False
+        model = f.model if isinstance(f, WithIntercept) else f
+        return len(constraint.bare.shape) == 1 and not model.rows.plain[1]
+
+    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+        z = state.get("predictions")
+        if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
+            f.remember(x, z)  # bit for bit what the run went on with
+
+    def init(self, x: Array) -> dict[str, Any]:
+        return {}
+
+    def improve(
+        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: dict[str, Any]
+    ) -> tuple[Array, dict[str, Any]]:
+        vertices = np.asarray(constraint.bare.vertices.value, np.float64)
+        slopes = vertices @ g.astype(np.float64)
+        w = _weights(constraint.bare, x, state)
+        gap = float(w @ (slopes - slopes.min()))
+        constraint.lmo(g)  # the one call that this iteration stands for
+        if not gap > 0:
+            return x, state
+        chosen, fresh = _working_set(w, slopes, state)
+        point = Point(f, x)
+        columns = self._columns(point.model, vertices, chosen)
+        working = DenseWorking(columns, chosen)
+        at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False)
+        gram = Gram(working, len(w), state)
+        effort = SETTLED if not fresh else CALM if fresh <= 0.05 * np.count_nonzero(w) else GROWING
+        newton_steps(point, gram, at, gap, effort)
+        u = np.where(at.u > LEAST, at.u, 0.0)
+        w = np.zeros_like(w)
+        w[chosen] = u / u.sum()
+        new = (w[chosen] @ vertices[chosen]).astype(x.dtype)
+        note = {"weights": w, **gram.save()}
+        if x.dtype == np.float64:
+            f.remember(new, columns @ w[chosen])
+            note["predictions"] = f.predictions(new)[0]
+        return new, note
+
+    def active_set(
+        self, constraint: Any, x: Array, state: dict[str, Any]
+    ) -> tuple[NDArray[np.float64], Any]:
+        w = _weights(constraint, x, state)
+        used = np.flatnonzero(w)
+        return w[used], np.asarray(constraint.vertices.value)[used]
+
+    def _columns(self, model: LinearModel, vertices: Vector, chosen: NDArray[np.int64]) -> Vector:
+        """A a_j of the chosen vertices, side by side."""
+        known = self._images.setdefault(model, {})
+        for j in chosen:
+            if int(j) not in known:
+                known[int(j)] = model.rows.dot(vertices[j]).astype(np.float64)
+        for j in set(known) - set(chosen.tolist()):
+            del known[j]  # as large as the predictions: only those in use are kept
+        return np.stack([known[int(j)] for j in chosen], axis=1)
+
+
+def _weights(hull: Hull, x: Array, state: dict[str, Any]) -> NDArray[np.float64]:
+    """Those of x: known from the step before, else found."""
+    known = state.get("weights")
+    if isinstance(known, np.ndarray) and known.shape == (len(hull.vertices.value),):
+        return known
+    w = hull.weights(x.astype(np.float64))
+    w = np.where(w > LEAST, w, 0.0)
+    return np.asarray(w / w.sum())
+
+
+def _working_set(w: Vector, slopes: Vector, state: dict[str, Any]) -> tuple[NDArray[np.int64], int]:
+    """(vertices, how many of them join): those in use, in the order of the last set, then others.
+
+    Those with slopes below the mean of what is in use would lower f.
+    """
+    support = np.flatnonzero(w)
+    out = np.where(w > 0, -np.inf, float(w @ slopes) - slopes)
+    wanted = np.flatnonzero(out > 0)
+    fresh = wanted[largest_entries(out[wanted], max(FIRST, support.size))]
+    before = np.asarray(state.get("chosen", support[:0]))
+    stay = before[w[before] > 0]
+    others = np.setdiff1d(support, stay)
+    return np.concatenate([stay, others, fresh]), fresh.size

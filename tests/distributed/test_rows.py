@@ -1,0 +1,152 @@
+"""Rows on workers give what the matrix gives, as all rows do."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw.rows import as_rows
+
+pytest.importorskip("distributed", reason="needs Dask: pip install 'adafw[dask]'")
+
+
+def close(got, exact, scale=1.0):
+    np.testing.assert_allclose(got, exact, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.fixture(params=["csr", "dense"])
+def pair(request, client, data, parts):
+    """(the matrix, its rows on the workers)."""
+    from adafw.distributed import DistributedLinearModel
+
+    dense = request.param == "dense"
+    f = DistributedLinearModel.from_parts(
+        parts(dense=dense), adafw.losses.Logistic(), client=client
+    )
+    return data()[0].toarray(), f.rows
+
+
+def test_products_are_those_of_the_matrix(pair):
+    A, rows = pair
+    rng = np.random.default_rng(1)
+    x, p, w = rng.normal(size=14), rng.normal(size=120), rng.random(120)
+    batch = np.array([119, 50, 0, 50, 51])  # of three parts, out of order, one twice
+    close(rows.dot(x), A @ x)
+    close(rows.dot(x, batch), A[batch] @ x)
+    close(rows.combine(p), p @ A, 10)
+    close(rows.combine(p[:5], batch), p[:5] @ A[batch], 10)
+    close(rows.gram(w), A.T @ (w[:, None] * A), 100)
+    image, move = rows.curve(w, x)
+    close(image, A.T @ (w * (A @ x)), 100)
+    close(move, A @ x)
+    none = np.zeros(0, np.int64)
+    assert rows.dot(x, none).size == 0
+    close(rows.combine(np.zeros(0), none), np.zeros(14))
+
+
+def test_facts_are_those_of_the_matrix(pair):
+    A, rows = pair
+    w = np.random.default_rng(2).random(120)
+    c = w @ A / w.sum()
+    close(rows.variances(w), w @ (A - c) ** 2 / w.sum(), 10)
+    assert rows.largest == np.abs(A).max()
+    for p in (1, 2, np.inf):
+        for axis in (0, 1):
+            close(rows.norms(p, axis), np.linalg.norm(A, p, axis=axis), 100)
+    norm, exact = rows.spectral_norm(w)
+    assert exact
+    close(norm, np.linalg.norm(np.sqrt(w)[:, None] * A, 2), 100)
+    centred, mean = rows.centred()
+    close(mean, A.mean(0))
+    close(centred.dot(np.ones(14)), (A - A.mean(0)).sum(1), 10)
+    narrow = rows.columns(np.array([3, 0, 7]))
+    close(narrow.dot(np.arange(3.0)), A[:, [3, 0, 7]] @ np.arange(3.0))
+    close(narrow.combine(w), w @ A[:, [3, 0, 7]], 10)
+
+
+def test_some_rows_and_columns_can_be_brought_here(pair):
+    A, rows = pair
+    some = np.array([119, 3, 50, 3])
+    close(rows.take(some).dot(np.eye(14)[5]), A[some, 5])
+    sent = rows.traffic.received
+    here, numbers = rows.holding(np.array([9, 2]))
+    close(here.dot(np.eye(2)[0]), A[:, 9])
+    close(here.dot(np.eye(2)[1]), A[:, 2])
+    assert numbers.tolist() == [0, 1]
+    first = rows.traffic.received - sent
+    here, _ = rows.holding(np.array([2, 9, 4]))
+    close(here.dot(np.array([0.0, 0, 1])), A[:, 4])
+    # Columns 9 and 2 are here already.
+    assert rows.traffic.received - sent - first < 0.75 * first
+
+
+def test_working_sets_are_summed_on_the_workers(pair):
+    A, rows = pair
+    rng = np.random.default_rng(3)
+    chosen = np.array([2, 11, 0, 7, 5])
+    p, d, B = rng.random(120), rng.normal(size=5), A[:, [2, 11, 0, 7, 5]]
+    working = rows.working(chosen)
+    close(working.dot(d), B @ d)
+    close(working.combine(p), p @ B, 10)
+    close(working.product(p, d), B.T @ (p * (B @ d)), 100)
+    exact = B.T @ (p[:, None] * B)
+    for first in (0, 3):
+        gram = np.zeros((5, 5))
+        working.add_gram(p, gram, first)
+        expected = np.tril(exact)
+        expected[:first] = 0
+        close(np.tril(gram), expected, 100)
+
+
+def test_the_description_does_not_depend_on_the_cut(client, data, parts):
+    from adafw.distributed import DistributedLinearModel
+
+    def described(cuts, dense=False, seed=5):
+        made = parts(cuts, dense=dense, seed=seed)
+        f = DistributedLinearModel.from_parts(made, adafw.losses.Logistic(), client=client)
+        return f.rows.describe()
+
+    one = described((0, 120))
+    assert described((0, 7, 8, 90, 120)) == one
+    assert described((0, 120), seed=6) != one
+    assert described((0, 60, 120), dense=True) == described((0, 120), dense=True) != one
+
+
+def test_one_batch_is_one_round_trip(model):
+    rng = np.random.default_rng(0)
+    x, batch = rng.normal(size=14), np.arange(0, 120, 7)
+    model.gradient(x, batch)
+    before = model.traffic.copy()
+    model.refresh(x, np.zeros(batch.size), batch)
+    assert model.traffic.trips == before.trips + 1
+    # x is known there: row numbers, targets and alpha go out.
+    assert model.traffic.sent - before.sent < batch.size * (4 + 8 + 8) + 200
+    before = model.traffic.copy()
+    model.value_and_gradient(x + 1)
+    model.value_and_gradient(x + 1)
+    assert model.traffic.trips == before.trips + 1
+    # No prediction, slope or target travels.
+    assert model.traffic.received - before.received < 2 * (14 * 8 + 8 + 8 + 3 * 8) + 50
+
+
+def test_float32_rows_stay_float32_there(client, data):
+    from adafw.distributed import DistributedLinearModel
+
+    A, y, _ = data()
+    A = A.astype(np.float32)
+    halves = [(A[:60], y[:60]), (A[60:], y[60:])]
+    made = [(lambda part=part: part) for part in halves]
+    f = DistributedLinearModel.from_parts(made, adafw.losses.Logistic(), client=client)
+    assert f.dtype == np.float32
+    x = np.linspace(-1, 1, 14)
+    assert f.rows.dot(x.astype(np.float32)).dtype == np.float32
+    local = as_rows(sparse.csr_array(A))
+    close(f.rows.doubled().dot(x), local.doubled().dot(x))
+    close(f.rows.dot(x.astype(np.float32)), local.dot(x.astype(np.float32)), 1e6)
+
+
+def test_wrong_shapes_are_refused_here(model):
+    with pytest.raises(ValueError, match=r"x must have shape \(14,\), got \(3,\)"):
+        model.rows.dot(np.ones(3))
+    with pytest.raises(IndexError, match="row numbers from 0 to 119"):
+        model.rows.dot(np.ones(14), np.array([120]))

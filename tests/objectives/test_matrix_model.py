@@ -1,0 +1,120 @@
+"""Models of several outputs: derivatives, intercepts, and agreement with models of one."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize as scipy_minimize
+
+import adafw
+from adafw import losses
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+
+RNG = np.random.default_rng(0)
+A, W = RNG.normal(size=(60, 5)), RNG.random(60)
+LABELS = RNG.integers(0, 4, 60)
+NUMBERS, COUNTS = RNG.normal(size=(60, 3)), RNG.integers(0, 4, (60, 3)).astype(float)
+CASES = [
+    (losses.Softmax(), LABELS),
+    (losses.Outputs(losses.Squared()), NUMBERS),
+    (losses.Outputs(losses.Huber(0.5)), NUMBERS),
+    (losses.Outputs(losses.Poisson()), COUNTS),
+]
+every_loss = pytest.mark.parametrize(("loss", "y"), CASES, ids=lambda v: str(v)[:30])
+with_and_without = pytest.mark.parametrize("intercept", [False, True])
+
+
+@with_and_without
+@every_loss
+def test_derivatives_are_those_of_the_value(loss, y, intercept):
+    f = MatrixModel(A, y, loss, W, intercept=intercept)
+    rng, h = np.random.default_rng(1), 1e-5
+    x, d = 0.5 * rng.normal(size=f.shape), rng.normal(size=f.shape)
+    slope = (f.value(x + h * d) - f.value(x - h * d)) / (2 * h)
+    np.testing.assert_allclose(np.vdot(f.gradient(x), d), slope, rtol=1e-7)
+    curve = (f.gradient(x + h * d) - f.gradient(x - h * d)) / (2 * h)
+    np.testing.assert_allclose(f.hessian_product(x)(d), curve, rtol=1e-5, atol=1e-8)
+    line = f.along(x, d)
+    np.testing.assert_allclose(line.value(0.3), f.value(x + 0.3 * d), rtol=1e-12)
+    np.testing.assert_allclose(line.slope(0.3), np.vdot(f.gradient(x + 0.3 * d), d), rtol=1e-9)
+
+
+@every_loss
+def test_sparse_dense_and_batches_agree(loss, y):
+    f, g = MatrixModel(A, y, loss, W), MatrixModel(sparse.csr_array(A), y, loss, W)
+    x = 0.5 * np.random.default_rng(2).normal(size=f.shape)
+    np.testing.assert_allclose(f.gradient(x), g.gradient(x), rtol=1e-12)
+    batches = np.arange(60).reshape(6, 10)
+    for model in (f, g):
+        parts = [model.gradient(x, batch) for batch in batches]
+        np.testing.assert_allclose(np.mean(parts, axis=0), f.gradient(x), rtol=1e-11)
+
+
+def test_outputs_are_models_of_one_output_side_by_side():
+    f = MatrixModel(A, NUMBERS, losses.Outputs(losses.Huber(0.5)), W, intercept=True)
+    x = np.random.default_rng(3).normal(size=f.shape)
+    each = [WithIntercept(LinearModel(A, y, losses.Huber(0.5), W)) for y in NUMBERS.T]
+    total = sum(one.value(column) for one, column in zip(each, x.T, strict=True))
+    np.testing.assert_allclose(f.value(x), total, rtol=1e-12)
+    gradients = [one.gradient(column) for one, column in zip(each, x.T, strict=True)]
+    np.testing.assert_allclose(f.gradient(x), np.transpose(gradients), rtol=1e-9)
+
+
+def test_two_classes_are_the_logistic_loss():
+    y = (LABELS > 1).astype(int)
+    f = MatrixModel(A, y, losses.Softmax(), W)
+    x = np.random.default_rng(4).normal(size=(5, 2))
+    binary = LinearModel(A, 2.0 * y - 1, losses.Logistic(), W)
+    np.testing.assert_allclose(f.value(x), binary.value(x[:, 1] - x[:, 0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e5])
+@pytest.mark.parametrize("apart", [0.0, 5.0], ids=["mixed", "separable"])
+def test_intercepts_balance_every_class(size, apart):
+    """Also where all probabilities are 0 or 1 but for their last digits."""
+    rng = np.random.default_rng(5)
+    z = size * rng.normal(size=(60, 4))
+    z[np.arange(60), LABELS] += apart * size
+    f = MatrixModel(A, LABELS, losses.Softmax(), W, intercept=True)
+    b = f.shift(z)
+    slopes = f.slopes_at(z + b)
+    noise = 1e-12 * np.abs(slopes).sum(axis=0) + 1e-25
+    assert (np.abs(slopes.sum(axis=0)) <= noise + 1e-9 * (size > 100)).all()
+    assert abs(b.mean()) <= 1e-9 * size
+    if size == 1.0:  # someone else's minimum
+        other = scipy_minimize(lambda c: f.value_at(z + c), np.zeros(4), tol=1e-12).fun
+        assert f.value_at(z + b) <= other + 1e-12
+
+
+def test_numbers_a_thousand_away_keep_their_digits():
+    loss = losses.Softmax()
+    z, y = np.array([[1e4, 0.0, -1e4], [0.0, 0.0, 800.0]]), np.array([1, 2])
+    np.testing.assert_allclose(loss.value(z, y), [1e4, 0.0])
+    assert loss.slope(z, y)[1].tolist() == [np.exp(-800.0), np.exp(-800.0), -2 * np.exp(-800.0)]
+    np.testing.assert_allclose(loss.probabilities(z).sum(axis=1), 1, rtol=1e-15)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="got none of class number 1"):
+        MatrixModel(A[:2], np.array([0, 2]), losses.Softmax(), intercept=True)
+    with pytest.raises(ValueError, match="Softmax takes class numbers"):
+        MatrixModel(A, LABELS - 1.5, losses.Softmax())
+    with pytest.raises(ValueError, match="y must be finite"):
+        MatrixModel(A, np.full((60, 2), np.nan), losses.Outputs(losses.Squared()))
+    with pytest.raises(ValueError, match="one entry per row of A, 60, got 3"):
+        MatrixModel(A, LABELS[:3], losses.Softmax())
+    with pytest.raises(ValueError, match="n_outputs must be at least 4, got 2"):
+        MatrixModel(A, LABELS, losses.Softmax(), n_outputs=2)
+    with pytest.raises(TypeError, match="loss must be one of several predictions"):
+        MatrixModel(A, LABELS, losses.Logistic())
+    with pytest.raises(ValueError, match="sample_weight must be >= 0"):
+        MatrixModel(A, LABELS, losses.Softmax(), -W)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [adafw.SFW(), adafw.AdaSVRF(learning_rate=0.1), adafw.FW()], ids=str
+)
+def test_other_algorithms_take_it(algorithm):
+    f = MatrixModel(A, LABELS, losses.Softmax())
+    r = adafw.minimize(f, adafw.L1Ball(5.0), algorithm, max_epochs=30)
+    assert r.value < f.value(np.zeros(f.shape))
+    assert np.isclose(r.gap, np.vdot(f.gradient(r.x), r.x) + 5 * np.abs(f.gradient(r.x)).max())
