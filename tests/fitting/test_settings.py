@@ -85,8 +85,8 @@ def test_every_option_reaches_the_settings():
     words = [
         "data.svm", "--loss", "Huber", "--delta", "3", "--constraint", "KSparse", "--radius", "2",
         "-p", "k=4", "--algorithm", "AdaCSFW", "--learning-rate", "0.5", "--no-intercept",
-        "--class-weight", "balanced", "--multi-class", "ovr", "--tol", "0.1", "--max-epochs", "7", "--max-seconds", "9",
-        "--n-jobs", "-1", "--seed", "5",
+        "--class-weight", "balanced", "--multi-class", "ovr", "--tol", "0.1", "--max-epochs", "7",
+        "--max-seconds", "9", "--n-jobs", "-1", "--seed", "5",
     ]  # fmt: skip
     given = settings_of(fit_command.command.make_context("fit", words).params)
     wanted = Settings("Huber", 3.0, "KSparse", 2.0, {"k": 4}, "AdaCSFW", 0.5, False, "balanced",

@@ -88,7 +88,8 @@ def test_what_cannot_be_drawn_is_refused(runs, wine):
 
 def test_a_model_of_several_classes(wine):
     X, y = wine
-    model = make_pipeline(StandardScaler(), FrankWolfeClassifier(radius=3.0)).fit(X, y)
+    each = FrankWolfeClassifier(radius=3.0, multi_class="ovr")
+    model = make_pipeline(StandardScaler(), each).fit(X, y)
     shown = ConvergenceDisplay.from_estimator(model)
     assert [t.get_text() for t in shown.ax_.get_legend().get_texts()] == ["red", "rose", "white"]
     bars = CoefficientDisplay.from_estimator(model, top=4)

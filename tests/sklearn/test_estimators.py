@@ -108,7 +108,8 @@ def test_certificate_of_every_class(loss, constraint):
     """Each binary problem: no other algorithm finds a point of the set below value - gap."""
     X, y = datasets.load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    model = FrankWolfeClassifier(loss, constraint=constraint, radius=1.5).fit(X, y)
+    model = FrankWolfeClassifier(loss, constraint=constraint, radius=1.5, multi_class="ovr")
+    model.fit(X, y)
     assert model.status_ == ["converged"] * 3
     for k in range(3):
         target = np.where(y == k, 1.0, -1.0)
@@ -290,7 +291,12 @@ def test_a_radius_without_effect_warns():
     [
         ({"loss": "hinge"}, "loss must be one of logistic, squared_hinge, smoothed_hinge"),
         ({"constraint": "l3"}, "constraint must be a set or one of l1, l2, linf"),
-        ({"constraint": "group"}, "needs groups"),
+        ({"constraint": "group", "multi_class": "ovr"}, "needs groups"),
+        ({"multi_class": "softmax"}, "multi_class must be one of auto, ovr, multinomial"),
+        (
+            {"multi_class": "multinomial", "loss": "squared_hinge"},
+            "multi_class='multinomial' needs loss='logistic', got 'squared_hinge'",
+        ),
         ({"constraint_params": {"k": 3}}, "constraint_params must be None"),
         ({"radius": 0}, "radius must be a number that is finite and > 0, got 0"),
         ({"tol": -1}, "tol must be a number that is finite and >= 0"),
@@ -344,7 +350,7 @@ def test_pipeline_search_and_jobs():
 
 def test_pickle_joblib_clone(tmp_path):
     X, y = datasets.load_iris(return_X_y=True)
-    model = FrankWolfeClassifier(radius=5.0, constraint="l2").fit(X, y)
+    model = FrankWolfeClassifier(radius=5.0, constraint="l2", multi_class="ovr").fit(X, y)
     joblib.dump(model, tmp_path / "m.joblib")
     for copy in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "m.joblib")):
         np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
@@ -472,7 +478,8 @@ def test_short_and_python_names_mean_the_same():
 
 def test_jobs_change_nothing():
     X, y = datasets.load_digits(return_X_y=True)
-    one, two = (FrankWolfeClassifier(radius=1.0, n_jobs=n).fit(X, y) for n in (None, 2))
+    settings = dict(radius=1.0, multi_class="ovr")
+    one, two = (FrankWolfeClassifier(n_jobs=n, **settings).fit(X, y) for n in (None, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.gap_, two.gap_)
     with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):

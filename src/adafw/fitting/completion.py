@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.constraints.lanczos import spectral_norm_bound
+from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.fitting.core import Deadline
 from adafw.lanczos import golub_kahan
 from adafw.losses import Loss
@@ -154,20 +154,35 @@ def norm_from_above(matrix: Any, below: float, slack: float) -> float:
     """
     m, n = matrix.shape
     if m * n <= DENSE:
-        return spectral_norm_bound(matrix.toarray(), below)
+        dense = matrix.toarray()
+        bound = spectral_norm_bound(dense, below)
+        if bound > below + slack:  # a bound is as sharp as what it is tried from
+            u, _, v = leading_triplet(dense)
+            bound = min(bound, spectral_norm_bound(dense, float(u @ dense @ v)))
+        return bound
+    from scipy.linalg import eigh_tridiagonal
+
     size = min(m, n)
     relative = min(0.5, max(slack / max(below, 1e-300), 1e-6))  # of the norm; twice that squared
     chance = math.log(1.648 * math.sqrt(size) / _FAILURE)
     steps = min(size, _STEPS, math.ceil((chance / math.sqrt(2 * relative) + 1) / 2))
     sides = (lambda v: matrix @ v, lambda u: matrix.T @ u)
     v = np.random.default_rng(1).standard_normal(size)
-    small = np.zeros((steps, steps + 1))
-    numbers = golub_kahan(*(sides if n <= m else sides[::-1]), v)
-    for k, (alpha, beta) in zip(range(steps), numbers, strict=False):
-        small[k, k], small[k, k + 1] = alpha, beta
-        if min(alpha, beta) <= 1e-14 * small[0, 0]:
+    numbers = np.zeros((steps, 2))
+    for k, pair in zip(
+        range(steps), golub_kahan(*(sides if n <= m else sides[::-1]), v), strict=False
+    ):
+        numbers[k] = pair
+        if min(pair) <= 1e-14 * numbers[0, 0]:
             break
-    ritz = float(np.linalg.svd(small[: k + 1, : k + 1], compute_uv=False)[0]) ** 2
+    a, b = numbers[: k + 1].T
+    # The largest eigenvalue of B B^T, B being bidiagonal with a and, right of it, b.
+    ritz = float(
+        eigh_tridiagonal(
+            a**2 + np.append(b[:-1], 0.0) ** 2, b[:-1] * a[1:], eigvals_only=True, select="i",
+            select_range=(k, k),
+        )[0]
+    )  # fmt: skip
     error = (chance / (2 * (k + 1) - 1)) ** 2 if k + 1 < size else 0.0
     return math.sqrt(max(ritz, below**2) / max(1 - error, 1e-3)) * (1 + 1e-12)
 

@@ -59,6 +59,11 @@ class Problem:
         else:
             seen = y if weights is None else y[weights > 0]
             missing = np.setdiff1d(self.classes, seen)
+            if missing.size and rows is None:
+                raise ValueError(
+                    "every class must have a sample of positive weight, got none of class "
+                    f"{missing[0]}; leave it out."
+                )
             if missing.size:
                 raise ValueError(
                     f"cv must leave samples of every class to train on, got a fold without class "

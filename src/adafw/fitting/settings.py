@@ -12,9 +12,10 @@ from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.describe import describe
 from adafw.fitting.matrix_sets import OF_MATRICES, as_set_of_matrices, set_of_matrices
+from adafw.gradients import CSFW, SAGA, LuFreund
 from adafw.kernels import threads
 from adafw.losses import AnyLoss, Logistic, Loss, Outputs, Softmax, Task
-from adafw.names import ALGORITHMS, LOSSES, NEEDED, VECTOR_SETS, losses_for
+from adafw.names import ALGORITHMS, LOSSES, NEEDED, VECTOR_SETS, losses_for, takes_rate
 from adafw.typing import Plain
 
 #: How more than two classes are fitted.
@@ -105,13 +106,14 @@ class Settings:
                 f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}."
             )
         # Asked for to be refused here, before data are read.
-        _ = self.jobs, self.joint
+        _ = self.jobs
         known = isinstance(self.algorithm, Algorithm) or callable(self.algorithm)
         if not (known or self.algorithm == "auto" or self.algorithm in ALGORITHMS):
             raise ValueError(
                 "algorithm must be 'auto', an adafw.Algorithm, a preset such as adafw.AdaCSFW or "
                 f"one of {ALGORITHMS}, got {self.algorithm!r}."
             )
+        _ = self.joint
 
     @property
     def jobs(self) -> int:
@@ -134,7 +136,22 @@ class Settings:
                 f"multi_class='multinomial' needs loss='logistic', got {self.loss!r}; take "
                 "multi_class='ovr'."
             )
-        return self.multi_class != "ovr" and logistic
+        if self.multi_class == "auto":
+            # An algorithm that was asked for by name may know losses of one prediction only.
+            return logistic and not self._one_by_one
+        return self.multi_class != "ovr"
+
+    @property
+    def _one_by_one(self) -> bool:
+        """Whether the algorithm keeps one slope a sample, as CSFW and SAGA do."""
+        wanted = self.algorithm
+        if isinstance(wanted, str):
+            if wanted == "auto":
+                return False
+            wanted = ALGORITHMS.find(wanted).make
+        if not isinstance(wanted, Algorithm):
+            wanted = wanted(learning_rate=1.0) if takes_rate(wanted) else wanted()
+        return isinstance(wanted.gradient, CSFW | SAGA | LuFreund)
 
     def plan(self, task: Task, outputs: int = 0, n_features: int = 0) -> "Plan":
         """The objects that the names stand for; a name that has no meaning is refused.

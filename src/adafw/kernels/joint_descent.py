@@ -1,10 +1,10 @@
 """Coordinate descent on the quadratic model of several outputs that share a bound on their size.
 
 The second derivative of a sample is w_i (diag(s_i) - s_i s_i^T), as of softmax, or w_i diag(s_i).
-With the mean move r_i = <s_i, dz_i> of a sample kept beside its moves dz_ic, the slope of a
-coefficient (feature j, output c) is g_jc + sum_i a_ij w_i s_ic (dz_ic - r_i): O(entries of column j),
-as cheap as in a model of one output, though the whole second derivative is in it. The multiplier
-of the bound follows as in `kernels.descent`, and so do random orders and shrinking.
+With the mean move r_i = <s_i, dz_i> of a sample kept beside its moves dz_ic, the slope of the
+coefficient (j, c) is g_jc + sum_i a_ij w_i s_ic (dz_ic - r_i): O(entries of column j), as cheap
+as in a model of one output, though the whole second derivative is in it. The multiplier of the
+bound follows as in `kernels.descent`, and so do random orders and shrinking.
 """
 
 from typing import Any, NamedTuple

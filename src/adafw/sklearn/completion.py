@@ -103,7 +103,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._search(entries, loss, part)
         else:
             self.radius_ = checks.real(self.radius, "radius", 0, above=True)
-            self.radii_ = self.scores_ = None
+            self.radii_: Any = None
+            self.scores_: Any = None
         seen, offsets = self._seen(entries, loss)
         found = complete(seen, self.radius_, self.tol, deadline, max_iter=self.max_iter)
         self._keep(found, offsets, loss)
@@ -163,7 +164,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _entries(self, X: Any, y: Any) -> _Entries:
         """Checked, sorted by rows; sets shape_, labels, and the two values of a logistic loss."""
         rows, cols, values = self._triples(X, y)
-        self.values_ = None
+        self.values_: Any = None
         if self.loss == "logistic":
             self.values_ = np.unique(values)
             if len(self.values_) != 2:
@@ -179,8 +180,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        self.shape_ = found if self.shape is None else tuple(self.shape)
-        if len(self.shape_) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
+        shape = found if self.shape is None else tuple(self.shape)
+        self.shape_: tuple[int, int] = (shape[0], shape[-1])
+        if len(shape) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
         if (rows[1:] < rows[:-1]).any():
             order = np.argsort(rows, kind="stable")
@@ -189,7 +191,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _Entries(rows.astype(kind), cols.astype(kind), values.astype(np.float64))
 
     def _triples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
-        self.row_labels_ = self.col_labels_ = None
+        self.row_labels_: Any = None
+        self.col_labels_: Any = None
         self._least_shape = (0, 0)
         if sparse.issparse(X):
             if y is not None:
@@ -270,7 +273,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not means:
             raise ValueError("no radius could be tried in the time; raise max_seconds.")
         self.radii_, self.scores_ = np.array(radii[: len(means)]), np.array(means)
-        self.radius_ = float(self.radii_[int(np.argmin(means))])
+        self.radius_ = float(radii[int(np.argmin(means))])
 
     def _keep(self, found: Completion, offsets: Offsets, loss: Loss) -> None:
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)

@@ -1,0 +1,217 @@
+"""Models of issue size beside what people use: multinomial text, a path of radii, completion.
+
+    ADAFW_DATA=... python benchmarks/models.py multinomial | path | completion | large [--out FILE]
+
+multinomial: 16 000 x 60 000 generated text, 20 classes, l1 ball, to a certified relative gap of
+1e-3, against scikit-learn's saga at the penalty whose solution has that radius; saga's epochs are
+doubled until its objective is within 1e-3 of what ours proves; only the last fit is counted.
+path: 50 radii x 5 folds on RCV1-v2 against LogisticRegressionCV(liblinear) at 50 values of C.
+completion: 943 x 1682 generated ratings (low rank, offsets, noise, rounded to 1 .. 5), RMSE on a
+fifth held out, against alternating least squares tuned on a validation part, at equal time.
+large: 10^5 x 10^5 with 10^7 observations: memory and gap after the seconds given.
+CPU seconds of one thread, whole calls.
+"""
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import resource  # noqa: E402
+import time  # noqa: E402
+import warnings  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import numpy as np  # noqa: E402
+from data import rcv1  # noqa: E402
+from machine import describe  # noqa: E402
+from scipy import sparse  # noqa: E402
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV  # noqa: E402
+
+from adafw import losses  # noqa: E402
+from adafw.objectives import MatrixModel  # noqa: E402
+from adafw.sklearn import (  # noqa: E402
+    FrankWolfeClassifier,
+    FrankWolfeClassifierCV,
+    MatrixCompletion,
+)
+
+
+def text(m=16_000, n=60_000, k=20, per_row=100, seed=0):
+    """Documents of Zipf words, one in eight of a class's 400 own; tf-idf of unit length.
+
+    A tenth of the labels is drawn anew.
+    """
+    rng = np.random.default_rng(seed)
+    frequency = 1 / np.arange(3, n + 3) ** 1.05
+    y, lengths = rng.integers(0, k, m), rng.geometric(1 / per_row, m) + 10
+    own = np.array([rng.choice(n // 4, 400, replace=False) for _ in range(k)])
+    rows, total = np.repeat(np.arange(m), lengths), lengths.sum()
+    words = rng.choice(n, total, p=frequency / frequency.sum())
+    swap = rng.random(total) < 0.12
+    picked = own[y[rows], (rng.random(total) ** 2 * 400).astype(int)]
+    words = np.where(swap, picked, words)
+    A = sparse.csr_matrix((np.ones(total), (rows, words)), shape=(m, n))
+    A.sum_duplicates()
+    seen = np.maximum(np.bincount(A.indices, minlength=n), 1)
+    A.data = (1 + np.log(A.data)) * np.log(m / seen)[A.indices]
+    A = sparse.diags(1 / np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())) @ A
+    return sparse.csr_matrix(A), np.where(rng.random(m) < 0.1, rng.integers(0, k, m), y)
+
+
+def clocked(work):
+    """(what it returns, CPU seconds)."""
+    began = time.process_time()
+    found = work()
+    return found, time.process_time() - began
+
+
+def multinomial(radius=5000.0, tol=1e-3, most=320):
+    A, y = text()
+    few = np.concatenate([np.flatnonzero(y == c)[:10] for c in range(20)])
+    FrankWolfeClassifier(radius=10.0).fit(A[few], y[few])  # compiles
+    model, ours = clocked(lambda: FrankWolfeClassifier(radius=radius, tol=tol).fit(A, y))
+    f = MatrixModel(A, y, losses.Softmax(), intercept=True)
+    x = np.ascontiguousarray(model.coef_.T)
+    price = float(np.abs(f.gradient(x)).max())  # the multiplier: saga's penalty is 1 / (m price)
+
+    def penalised(coef, b):
+        return f.value_at(A @ coef.T + b) + price * np.abs(coef).sum()
+
+    mine = penalised(model.coef_, model.intercept_)
+    least = mine - model.gap_  # no coefficients have a lower sum, whatever their norm
+    print(f"ours: {ours:.3g} s, relative gap {model.gap_ / model.value_:.2e}", flush=True)
+    found, epochs = [], 5
+    while epochs <= most:
+        saga = LogisticRegression(l1_ratio=1, C=1 / (len(y) * price), solver="saga",
+                                  max_iter=epochs, tol=1e-12)  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, seconds = clocked(lambda saga=saga: saga.fit(A, y))
+        theirs = penalised(saga.coef_, saga.intercept_)
+        found.append({"epochs": epochs, "seconds": seconds, "above": (theirs - least) / mine})
+        print(found[-1], flush=True)
+        if found[-1]["above"] <= tol:
+            break
+        epochs *= 2
+    return {
+        "shape": A.shape, "radius": radius, "seconds": ours, "iterations": model.n_iter_,
+        "relative_gap": model.gap_ / model.value_, "nonzeros": int((model.coef_ != 0).sum()),
+        "accuracy": model.score(A, y), "above": (mine - least) / mine, "saga": found,
+    }  # fmt: skip
+
+
+def path(radii=50, folds=5):
+    name, A, y = rcv1()
+    model = FrankWolfeClassifierCV(radii=radii, cv=folds)
+    _, ours = clocked(lambda: model.fit(A, y))
+    theirs = LogisticRegressionCV(Cs=radii, cv=folds, solver="liblinear", l1_ratios=(1,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, seconds = clocked(lambda: theirs.fit(A, y))
+    return {
+        "data": name, "seconds": ours, "radius": model.radius_, "liblinear_seconds": seconds,
+        "score": float(model.scores_.mean(axis=1).max()), "largest_gap": float(model.gaps_.max()),
+        "liblinear_score": float(np.mean(next(iter(theirs.scores_.values())), axis=0).max()),
+    }  # fmt: skip
+
+
+def ratings(m=943, n=1682, count=100_000, rank=12, noise=0.8, seed=0):
+    """(pairs, values): low rank with falling singular values, offsets, noise, rounded to 1 .. 5."""
+    rng = np.random.default_rng(seed)
+    users, items = rng.dirichlet(np.full(m, 0.8)), rng.dirichlet(np.full(n, 0.3))
+    drawn = rng.choice(m, 3 * count, p=users) * n + rng.choice(n, 3 * count, p=items)
+    place = rng.permutation(np.unique(drawn))[:count]
+    r, c = np.divmod(place, n)
+    left = rng.normal(size=(m, rank)) / np.sqrt(np.arange(1, rank + 1))
+    right = rng.normal(size=(n, rank))
+    z = 3.5 + 0.4 * rng.normal(size=m)[r] + 0.5 * rng.normal(size=n)[c]
+    z = z + 0.35 * np.einsum("ij,ij->i", left[r], right[c]) + noise * rng.normal(size=len(r))
+    return np.column_stack([r, c]), np.clip(np.round(z), 1, 5)
+
+
+def als(pairs, residuals, shape, rank, penalty, seconds):
+    """Factors by alternating ridge regressions, in the CPU seconds given."""
+    began, rng = time.process_time(), np.random.default_rng(0)
+    sides = [np.zeros((size, rank)) for size in shape]
+    sides[1] = 0.1 * rng.normal(size=sides[1].shape)
+    R = sparse.csr_array((residuals, pairs.T), shape=shape)
+    views = (R, sparse.csr_array(R.T))
+    while True:
+        for k, view in enumerate(views):
+            other = sides[1 - k]
+            for i in range(view.shape[0]):
+                part = slice(view.indptr[i], view.indptr[i + 1])
+                F = other[view.indices[part]]
+                H = F.T @ F + penalty * np.eye(rank)
+                sides[k][i] = np.linalg.solve(H, F.T @ view.data[part])
+        if time.process_time() - began >= seconds:
+            return sides
+
+
+def rmse(found, truth):
+    return float(np.sqrt(np.mean((found - truth) ** 2)))
+
+
+def completion():
+    (pairs, values), shape = ratings(), (943, 1682)
+    held = np.random.default_rng(1).random(len(values)) < 0.2
+    train, test = (pairs[~held], values[~held]), (pairs[held], values[held])
+    chosen, search = clocked(lambda: MatrixCompletion(shape=shape).fit(*train))
+    again = MatrixCompletion(chosen.radius_, shape=shape)
+    model, seconds = clocked(lambda: again.fit(*train))
+    base = model.mean_ + model.row_offsets_[pairs[:, 0]] + model.col_offsets_[pairs[:, 1]]
+    part = np.random.default_rng(2).random((~held).sum()) < 0.15
+    inner, rest = train[0][~part], (train[1] - base[~held])
+    trials = {}
+    for rank in (4, 8, 16):
+        for penalty in (3.0, 6.0, 12.0):
+            L, R = als(inner, rest[~part], shape, rank, penalty, seconds)
+            p = train[0][part]
+            trials[rank, penalty] = rmse(np.einsum("ij,ij->i", L[p[:, 0]], R[p[:, 1]]), rest[part])
+    rank, penalty = min(trials, key=trials.get)
+    L, R = als(train[0], rest, shape, rank, penalty, seconds)
+    p = test[0]
+    theirs = base[held] + np.einsum("ij,ij->i", L[p[:, 0]], R[p[:, 1]])
+    return {
+        "radius": chosen.radius_, "search_seconds": search, "seconds": seconds,
+        "relative_gap": model.gap_ / model.value_, "rank": model.rank_,
+        "rmse": rmse(model.predict(test[0]), test[1]), "als_rmse": rmse(theirs, test[1]),
+        "als": {"rank": rank, "penalty": penalty, "seconds": seconds},
+        "offsets_rmse": rmse(base[held], test[1]),
+    }  # fmt: skip
+
+
+def large(size=100_000, count=10_000_000, radius=2e5, seconds=600.0):
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, size, 5))
+    pairs = rng.integers(0, size, (count, 2), dtype=np.int32)
+    values = np.einsum("ij,ij->i", left[pairs[:, 0]], right[pairs[:, 1]]) + rng.normal(size=count)
+    del left, right
+    model = MatrixCompletion(radius, shape=(size, size), tol=1e-2, max_seconds=seconds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, used = clocked(lambda: model.fit(pairs, values))
+    return {
+        "seconds": used, "relative_gap": model.gap_ / model.value_, "value": model.value_,
+        "variance": float(values.var()), "rank": model.rank_, "status": model.status_,
+        "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    works = {w.__name__: w for w in (multinomial, path, completion, large)}
+    parser.add_argument("what", choices=works)
+    parser.add_argument("--out", help="JSON file of the numbers")
+    given = parser.parse_args()
+    found = {given.what: works[given.what](), "machine": describe()}
+    print(json.dumps(found, indent=1, default=str))
+    if given.out:
+        Path(given.out).write_text(json.dumps(found, indent=1, default=str))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Matrix completion: certificates by hand, forms of data, radii by folds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from adafw.fitting.completion import norm_from_above
+from adafw.sklearn import MatrixCompletion
+
+
+def observed(m=60, n=40, rank=3, share=0.4, noise=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)) + rng.normal(size=(m, 1)) + 2
+    r, c = np.nonzero(rng.random((m, n)) < share)
+    return X, np.column_stack([r, c]), X[r, c] + noise * rng.normal(size=len(r))
+
+
+LOSSES = {
+    "squared": (lambda z, v: (z - v) ** 2, lambda z, v: 2 * (z - v)),
+    "huber": (
+        lambda z, v: np.where(abs(z - v) <= 0.5, (z - v) ** 2, abs(z - v) - 0.25),
+        lambda z, v: 2 * np.clip(z - v, -0.5, 0.5),
+    ),
+    "logistic": (lambda z, v: np.logaddexp(0, -v * z), lambda z, v: -v / (1 + np.exp(v * z))),
+}
+
+
+@pytest.mark.parametrize("offsets", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_certificate(loss, offsets):
+    _, pairs, v = observed()
+    v = np.where(v > 2, 1.0, -1.0) if loss == "logistic" else v
+    model = MatrixCompletion(60.0, loss=loss, delta=0.5, offsets=offsets, tol=1e-4).fit(pairs, v)
+    assert model.status_ == "converged"
+    r, c = pairs.T
+    X = model.left_ @ model.right_
+    assert np.linalg.norm(X, "nuc") <= 60 * (1 + 1e-9)
+    z = X[r, c] + model.mean_ + model.row_offsets_[r] + model.col_offsets_[c]
+    np.testing.assert_allclose(model.decision_function(pairs), z, rtol=1e-10)
+    value, slope = LOSSES[loss]
+    assert np.isclose(model.value_, value(z, v).mean(), rtol=1e-10)
+    G = np.zeros(X.shape)
+    np.add.at(G, (r, c), slope(z, v) / len(v))
+    gap = np.vdot(G, X) + 60 * np.linalg.norm(G, 2)
+    assert gap <= model.gap_ * (1 + 1e-9) + 1e-12
+    assert model.gap_ <= 1e-4 * model.value_
+    assert model.lower_bound_ == model.value_ - model.gap_
+    if not offsets:
+        assert (model.mean_, model.row_offsets_.any(), model.col_offsets_.any()) == (
+            0,
+            False,
+            False,
+        )
+
+
+def test_it_finds_what_was_hidden():
+    X, pairs, v = observed(share=0.5)
+    model = MatrixCompletion(cv=2).fit(pairs, v)
+    assert np.sqrt(np.mean((model.to_array() - X) ** 2)) < 0.25 * X.std()
+    assert model.radius_ in model.radii_
+    assert model.scores_[np.argmin(model.scores_)] == model.scores_.min()
+    assert model.score(pairs, v) > 0.95
+
+
+def test_all_forms_of_data_are_one():
+    _, pairs, v = observed()
+    model = MatrixCompletion(40.0).fit(pairs, v)
+    matrix = sparse.csr_array((v, pairs.T), shape=(60, 40))
+    triples = np.column_stack([pairs, v])
+    users = np.array([f"u{i:02d}" for i in range(60)])
+    frame = pd.DataFrame({"user": users[pairs[:, 0]], "item": pairs[:, 1] + 100, "value": v})
+    others = [
+        (MatrixCompletion(40.0).fit(matrix), pairs),
+        (MatrixCompletion(40.0).fit(triples), pairs),
+        (MatrixCompletion(40.0).fit(frame), frame[["user", "item"]]),
+        (MatrixCompletion(40.0).fit(frame[["user", "item"]], v), frame),
+    ]
+    shuffled = np.random.default_rng(1).permutation(len(v))
+    others.append((MatrixCompletion(40.0).fit(pairs[shuffled], v[shuffled]), pairs))
+    for other, places in others:
+        np.testing.assert_allclose(other.predict(places), model.predict(pairs), atol=1e-3)
+    unknown = others[2][0].predict(pd.DataFrame({"user": ["nobody"], "item": [100]}))
+    by_hand = others[2][0]
+    assert unknown[0] == by_hand.mean_ + by_hand.col_offsets_[0]
+    far = model.predict(np.array([[1000, 0]]))
+    assert far[0] == model.mean_ + model.col_offsets_[0]
+
+
+def test_probabilities_of_two_values():
+    _, pairs, v = observed(noise=0)
+    y = np.where(v > np.median(v), 5, 3)
+    model = MatrixCompletion(200.0, loss="logistic").fit(pairs, y)
+    p = model.predict(pairs)
+    assert ((p > 0) & (p < 1)).all()
+    assert ((p > 0.5) == (y == 5)).mean() > 0.9
+
+
+def test_the_norm_of_a_large_matrix_is_bounded_from_above(monkeypatch):
+    from adafw.fitting import completion
+
+    rng = np.random.default_rng(2)
+    for k in range(5):
+        A = sparse.random_array((300, 200 + k), density=0.05, rng=rng).tocsr()
+        exact = np.linalg.norm(A.toarray(), 2)
+        assert exact <= norm_from_above(A, 0.99 * exact, 1e-6) <= exact * (1 + 1e-9)
+        with monkeypatch.context() as patch:
+            patch.setattr(completion, "DENSE", 10)
+            for slack in (1e-2, 1e-3):
+                bound = norm_from_above(A, 0.99 * exact, slack * exact)
+                assert exact <= bound <= exact * (1 + 3 * slack)
+
+
+def test_what_is_refused():
+    _, pairs, v = observed()
+    for settings, message in (
+        ({"radius": 0}, "radius must be a number that is finite and > 0, got 0"),
+        ({"radius": "best"}, "radius must be a number > 0 or 'cv', got 'best'"),
+        ({"loss": "poisson"}, "loss must be one of squared, huber, logistic, got 'poisson'"),
+        ({"radius": 1.0, "loss": "logistic"}, "needs values of two kinds"),
+        ({"radius": 1.0, "shape": (2, 2)}, "shape must be a pair of at least"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            MatrixCompletion(**settings).fit(pairs, v)
+    for X, y, message in (
+        (pairs, np.where(v > 3, np.nan, v), "values must be finite"),
+        (pairs - 1, v, "must be >= 0, got -1"),
+        (pairs + 0.5, v, "whole numbers"),
+        (pairs[:, :1], v, "must have the columns row and column"),
+        (pairs, v[:3], "values must be numbers, one a pair"),
+        (pairs[:0], v[:0], "at least one observed entry"),
+        (sparse.csr_array((3, 3)), np.ones(3), "y must be None where X is a sparse matrix"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            MatrixCompletion(10.0).fit(X, y)
+    big = MatrixCompletion(1.0, shape=(4000, 4000)).fit(pairs, v)
+    assert big.left_.shape == (4000, big.rank_)
+    with pytest.raises(ValueError, match="at most 10000000 entries to be written out"):
+        big.to_array()
