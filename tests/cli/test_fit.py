@@ -76,10 +76,11 @@ def test_fit_equals_the_estimators(folder, tmp_path, capsys):
 
 def test_predict_score_info(folder, tmp_path, capsys):
     model, csv = tmp_path / "m", folder / "iris.csv"
-    assert run(capsys, "fit", csv, "--radius", 20, "-o", model)[0] == 0
+    how = ["--radius", 20, "--multi-class", "ovr"]
+    assert run(capsys, "fit", csv, *how, "-o", model)[0] == 0
     code, out, _ = run(capsys, "predict", model, csv)
     X, y = datasets.load_iris(return_X_y=True)
-    reference = FrankWolfeClassifier(radius=20.0).fit(X, y)
+    reference = FrankWolfeClassifier(radius=20.0, multi_class="ovr").fit(X, y)
     assert code == 0
     assert out.split() == [f"kind{k}" for k in reference.predict(X)]
     assert run(capsys, "predict", model, csv, "-o", tmp_path / "p")[1] == ""
@@ -99,6 +100,30 @@ def test_predict_score_info(folder, tmp_path, capsys):
     shuffled = tmp_path / "other.csv"
     shuffled.write_text("d,kind,c,b,a\n0.2,kind0,1.4,3.5,5.1\n")
     assert run(capsys, "predict", model, shuffled)[1] == "kind0\n"
+
+
+@pytest.mark.parametrize("constraint", ["l1", "group"])
+def test_multinomial_libsvm_file(constraint, tmp_path, capsys):
+    """Fit, predict, score and report of one joint problem, from a file of several labels."""
+    X, y = datasets.load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    write_libsvm(tmp_path / "wine.svm", X, y + 3.0)
+    data, model = tmp_path / "wine.svm", tmp_path / "m"
+    words = ["--multi-class", "multinomial", "--constraint", constraint, "--radius", 2, "-o", model]
+    code, out, _ = run(capsys, "fit", data, *words, "--report", tmp_path / "r.html")
+    assert code == 0
+    assert out.count("converged") == 1
+    reference = FrankWolfeClassifier(constraint=constraint, radius=2.0).fit(X, y)
+    proba = run(capsys, "predict", model, data, "--proba")[1].splitlines()
+    proba = np.loadtxt(proba, delimiter=",")
+    np.testing.assert_allclose(proba, reference.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-12)
+    labels = np.array(run(capsys, "predict", model, data)[1].split(), dtype=float)
+    np.testing.assert_array_equal(labels, reference.predict(X) + 3)
+    score = json.loads(run(capsys, "score", model, data, "--json")[1])
+    assert score["mean_loss"] == pytest.approx(reference.value_, rel=1e-6)
+    one = json.loads(run(capsys, "info", model, "--json")[1])
+    assert len(one["certificate"]) == 1
 
 
 def test_regression_scores_in_pieces(folder, tmp_path, capsys, monkeypatch):
@@ -160,8 +185,9 @@ def test_seconds_count_from_the_reading_of_the_file_on(option, folder, tmp_path,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "read_table", slowly)
         code, out, err = run(
-            capsys, "fit", folder / "iris.csv", "-o", tmp_path / "m", option, 0.2, "--json"
-        )
+            capsys, "fit", folder / "iris.csv", "-o", tmp_path / "m", option, 0.2, "--json",
+            "--multi-class", "ovr",
+        )  # fmt: skip
     assert code == 0
     shown = json.loads(out)["certificate"]
     assert [c["status"] for c in shown] == ["max_seconds", "not started", "not started"]
@@ -411,7 +437,9 @@ def test_full_disk_says_so_and_keeps_the_old_model(folder, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("Error: ")
-    assert "Traceback" not in done.stderr
+    # NumPy before 2.2 leaves its archive open, of which Python complains when all is over.
+    said = done.stderr.split("Exception ignored in")[0]
+    assert said.splitlines()[-1].startswith("Error: ")
+    assert "Traceback" not in said
     assert model.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["m"]

@@ -17,7 +17,8 @@ class Monotone(RadialSet):
 
     lmo: the best of the n + 1 steps from -radius to radius, the first of equal ones; 0 if g = 0;
     O(n).
-    project: any metric, by pooling adjacent violators, then clipping; O(n) (Barlow et al. 1972).
+    project: any metric, by pooling adjacent violators, then clipping; O(n) (Barlow and others,
+    1972).
     """
 
     radius: float
