@@ -12,7 +12,7 @@ from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.disk import source_of
-from adafw.rows.entries import EntryRows
+from adafw.rows.entries import EntryRows, stored_entries
 from adafw.rows.matrices import MatrixRows
 from adafw.rows.streamed import StreamedRows
 
@@ -25,6 +25,7 @@ __all__ = [
     "Rows",
     "StreamedRows",
     "as_rows",
+    "stored_entries",
 ]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +22,7 @@ from adafw.fitting.completion import (
 )
 from adafw.losses import Loss
 from adafw.names import LOSSES
+from adafw.rows import stored_entries
 from adafw.sklearn.base import warn_unfinished
 from adafw.steps.corrective.observed import Observed
 
@@ -191,12 +191,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _triples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         self.row_labels_ = self.col_labels_ = None
         self._least_shape = (0, 0)
-        if sparse.issparse(X):
+        stored = stored_entries(X)
+        if stored is not None:
             if y is not None:
                 raise ValueError("y must be None where X is a sparse matrix of observed entries.")
-            entries = X.tocoo()
             self._least_shape = X.shape
-            return entries.row, entries.col, np.asarray(entries.data, dtype=float)
+            return stored
         columns = _columns(X)
         if len(columns) != (3 if y is None else 2):
             raise ValueError(
@@ -218,11 +218,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Numbers of rows and columns to predict; -1 for those that were never seen."""
-        if sparse.issparse(X):
-            entries = X.tocoo()
-            columns = [entries.row, entries.col]
-        else:
-            columns = _columns(X)
+        stored = stored_entries(X)
+        columns = _columns(X) if stored is None else list(stored)
         if len(columns) < 2:
             raise ValueError(f"X must hold pairs (row, column), got {len(columns)} columns.")
         found = []
