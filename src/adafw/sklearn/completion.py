@@ -79,6 +79,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     row_labels_, col_labels_ : labels of rows and columns, where a frame has them; else None.
     """
 
+    shape_: tuple[int, int]
+    radii_: NDArray[Any] | None
+    scores_: NDArray[Any] | None
+    row_labels_: Any
+    col_labels_: Any
+
     def __init__(
         self, radius: Any = "cv", *, loss: str = "squared", delta: float = 1.0,
         offsets: bool = True, shape: tuple[int, int] | None = None, cv: int = 3,
@@ -179,9 +185,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        self.shape_ = found if self.shape is None else tuple(self.shape)
-        if len(self.shape_) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
+        asked: Any = found if self.shape is None else tuple(self.shape)
+        if len(asked) != 2 or found[0] > asked[0] or found[1] > asked[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
+        self.shape_ = (int(asked[0]), int(asked[1]))
         if (rows[1:] < rows[:-1]).any():
             order = np.argsort(rows, kind="stable")
             rows, cols, values = rows[order], cols[order], values[order]
@@ -267,7 +274,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not means:
             raise ValueError("no radius could be tried in the time; raise max_seconds.")
         self.radii_, self.scores_ = np.array(radii[: len(means)]), np.array(means)
-        self.radius_ = float(self.radii_[int(np.argmin(means))])
+        self.radius_ = float(radii[int(np.argmin(means))])
 
     def _keep(self, found: Completion, offsets: Offsets, loss: Loss) -> None:
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)
