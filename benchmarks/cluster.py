@@ -297,6 +297,7 @@ def fit_seconds(cost, method, workers, rows, each, n, atoms=300):
 def draw(found):
     from matplotlib import pyplot
 
+    pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "adafw"})
     cost = costs(found)
     workers = np.unique(np.geomspace(1, 1000, 60).round())
     figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.6), sharey=True)

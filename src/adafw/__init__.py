@@ -82,8 +82,7 @@ _MODULES = (
 )  # fmt: skip
 _HOMES = (
     "algorithm", "algorithms", "constraints.exports", "objectives.exports", "random", "recorder",
-    "result",
-    "solver", "tuning", "versions",
+    "result", "solver", "tuning", "versions",
 )  # fmt: skip
 
 

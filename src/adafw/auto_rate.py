@@ -28,6 +28,8 @@ _SEED = 9_001
 _LOWEST = 1e-30
 #: A window with a ratio above this is undone: nothing is worth going on from where it ended.
 _DISASTER = 1e4
+#: Share of sum |g_j d_j| below which <g, d> is rounding: x has settled, and tells nothing.
+_ROUNDING = 1e-12
 #: What a copy of a state holds.
 _PARTS = ("gradient", "step", "workspace")
 
@@ -36,15 +38,17 @@ _PARTS = ("gradient", "step", "workspace")
 class Control:
     """How rates are moved; measured, see docs/learning_rate.md.
 
-    A window is `share` of the iterations so far, at least `least`. Its bend is measured at both
-    ends on `judged` times as many terms as it has evaluated, `few` at least. The rate is multiplied
-    by (target / q)^gain, at most by `most` or 1 / most. `lagging` is the target where <g, d> comes
+    A window is `share` of the iterations so far, at least `least` of them and at most `epochs`, so
+    that a rate that has become too large is noticed. Its bend is measured at both ends on `judged`
+    times as many terms as it has evaluated, `few` at least. The rate is multiplied by
+    (target / q)^gain, at most by `most` or 1 / most. `lagging` is the target where <g, d> comes
     from a table of earlier slopes, which is free and has no noise but is late, so that it promises
     too much; `fresh` where it comes from the terms of the bend.
     """
 
     share: float = 0.1
     least: int = 4
+    epochs: float = 5.0
     judged: float = 0.05
     few: int = 16
     gain: float = 0.5
@@ -122,10 +126,15 @@ class AutoRate:
             if s.t >= target or self._used_up(s, f.n_terms):
                 return s
             if "end" not in s.search:
-                s.search["end"] = s.t + max(self.control.least, int(self.control.share * s.t))
+                s.search["end"] = s.t + self._window(s.t, f.n_terms)
                 _keep(s, s)
             if not self._advance(f, constraint, s, min(target, s.search["end"]), stop):
                 return s
+
+    def _window(self, t: int, n_terms: int) -> int:
+        """How many iterations the window that begins at t has."""
+        longest = self.control.epochs * n_terms / self.algorithm.gradient.evaluations(t, n_terms)
+        return max(self.control.least, int(min(self.control.share * t, longest)))
 
     def _advance(
         self, f: FiniteSum, constraint: Constraint, s: State, goal: int, stop: Callable[[], bool]
@@ -153,11 +162,13 @@ class AutoRate:
         d = (s.x - base.x).astype(np.float64)
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)
-        promises, bend = [], 0.0
+        promises, bend, noise = [], 0.0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for terms in halves:
                 begin, end = f.gradient(base.x, terms), f.gradient(s.x, terms)
-                promises.append(-float(dot(begin if g is None else g, d)))
+                slope = begin if g is None else g
+                promises.append(-float(dot(slope, d)))
+                noise = max(noise, _ROUNDING * float(dot(np.abs(slope), np.abs(d))))
                 bend += float(dot(end - begin, d)) * terms.size / size
         promised = sum(promises) / len(promises)
         disaster = not (math.isfinite(promised) and abs(bend) <= _DISASTER * abs(promised))
@@ -165,8 +176,9 @@ class AutoRate:
             self._go_back(s)
             return
         target = control.fresh if g is None else control.lagging
-        rate = self.rate(s) * self._factor(promises, bend, target)
-        s.search = {"rate": min(rate, self.width / _LOWEST)}
+        settled = max(abs(promised), abs(bend)) <= noise
+        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target))
+        s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
 
     def _factor(self, promises: list[float], bend: float, target: float) -> float:
         """(target / q)^gain within bounds; less than 1 where noise is all that was promised."""

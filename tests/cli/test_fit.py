@@ -437,7 +437,9 @@ def test_full_disk_says_so_and_keeps_the_old_model(folder, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("Error: ")
-    assert "Traceback" not in done.stderr
+    # NumPy before 2.2 leaves its archive open, of which Python complains when all is over.
+    said = done.stderr.split("Exception ignored in")[0]
+    assert said.splitlines()[-1].startswith("Error: ")
+    assert "Traceback" not in said
     assert model.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["m"]

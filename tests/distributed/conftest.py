@@ -56,7 +56,7 @@ def client():
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def model(client):
     """The same problem cut into three parts of 50, 1 and 69 rows."""
     from adafw.distributed import DistributedLinearModel

@@ -59,7 +59,11 @@ def wait_until(true, seconds=60):
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("algorithm", [ALGORITHM, adafw.Corrective()], ids=str)
+@pytest.mark.parametrize(
+    "algorithm",
+    [ALGORITHM, pytest.param(adafw.Corrective(), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_a_killed_worker_is_no_loss(cluster, parts, single, algorithm, caplog):
     cluster.wait_for_workers(2)
     f = make(cluster, parts)

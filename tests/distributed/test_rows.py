@@ -88,6 +88,7 @@ def test_working_sets_are_summed_on_the_workers(pair):
     working = rows.working(chosen)
     close(working.dot(d), B @ d)
     close(working.combine(p), p @ B, 10)
+    close(working.squares(p), p @ B**2, 100)
     close(working.product(p, d), B.T @ (p * (B @ d)), 100)
     exact = B.T @ (p[:, None] * B)
     for first in (0, 3):

@@ -15,7 +15,7 @@ from adafw.experiments.spec import Case, Method
 
 ROOT = Path(kinds.__file__).parent
 SHARED = sorted(path for path in ROOT.glob("*.py") if path.name != "kinds.py")
-OWN = {"convex": "convex", "series": "series", "networks": "network"}
+OWN = {"convex": "convex", "series": "series", "zoo": "zoo", "networks": "network"}
 
 
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.name)
@@ -24,7 +24,9 @@ def test_shared_modules_know_no_kind(path):
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            assert not re.match(r"adafw\.experiments\.(convex|series|networks)", node.module or "")
+            assert not re.match(
+                r"adafw\.experiments\.(convex|series|zoo|networks)", node.module or ""
+            )
             assert not {alias.name for alias in node.names} & set(KINDS)
         if isinstance(node, ast.Compare):
             words = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}

@@ -29,6 +29,9 @@ EXAMPLES = {
     "RowBall": (lambda C: C(0.4), MATRIX),
     "ColumnBall": (lambda C: C(0.5), MATRIX),
     "RMSBall": (lambda C: C(0.3), VECTOR),
+    "Columns": (lambda C: C(adafw.Simplex(1.0)), MATRIX),
+    "Monotone": (lambda C: C(0.8), VECTOR),
+    "Nonnegative": (lambda C: C(0.6), VECTOR),
     "Birkhoff": (lambda C: C(), SQUARE),
     "Polytope": (lambda C: C(np.ones((1, 6)), np.ones(1), bounds=[(-1, 1)] * 6), VECTOR),
     "Product": (lambda C: C([(adafw.L1Ball(1.0), 2), (adafw.Simplex(1.0), 4)]), VECTOR),
@@ -59,6 +62,12 @@ PRESETS = {
     "AdamSFW": adafw.AdamSFW(learning_rate=1.0),
     "AdaGrad": adafw.AdaGrad(learning_rate=1.0),
     "AMSGrad": adafw.AMSGrad(learning_rate=1.0),
+    "SAGAFW": adafw.SAGAFW(),
+    "MSFW": adafw.MSFW(),
+    "LSVRFW": adafw.LSVRFW(),
+    "PAGEFW": adafw.PAGEFW(),
+    "LuFreundFW": adafw.LuFreundFW(),
+    "BoostCSFW": adafw.BoostCSFW(),
 }
 
 
@@ -82,8 +91,7 @@ def test_every_set_has_an_example():
 
 #: Presets whose own tests keep them inside: they need polytopes, exact gradients or constants.
 ELSEWHERE = {
-    "AFW", "BPCG", "BoostCSFW", "BoostFW", "CGS", "Corrective", "LSVRFW", "LuFreundFW", "MSFW",
-    "PAGEFW", "PFW", "SAGAFW", "SCGS", "STORC",
+    "AFW", "BPCG", "BoostFW", "CGS", "Corrective", "PFW", "SCGS", "STORC",
 }  # fmt: skip
 
 

@@ -120,6 +120,7 @@ def test_a_state_goes_on_where_the_data_have_moved_to_a_disk(tmp_path):
 
 def test_steps_on_many_atoms_run_on_picked_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(atoms, "MOST_ATOMS", 1)
+    monkeypatch.setattr(atoms, "MANY", 1)
     f, g = pair(tmp_path)
     found = [
         adafw.minimize(model, adafw.L1Ball(50.0), adafw.Corrective(), gap_tolerance=1e-6)
@@ -169,13 +170,14 @@ def test_working_sets_are_those_in_memory(tmp_path, monkeypatch, dense, keep):
         w, p = rng.normal(size=chosen.size), rng.random(900)
         np.testing.assert_allclose(last.dot(w), here.dot(w), atol=1e-13)
         np.testing.assert_allclose(last.combine(p), here.combine(p), atol=1e-11)
+        np.testing.assert_allclose(last.squares(p), here.squares(p), atol=1e-11)
         np.testing.assert_allclose(last.product(p, w), here.product(p, w), atol=1e-11)
         for first in (0, chosen.size - 1):
             grams = np.zeros((2, chosen.size, chosen.size))
             for rows, gram in zip((here, last), grams, strict=True):
                 rows.add_gram(p, gram, first)
             np.testing.assert_allclose(*np.tril(grams), atol=1e-11)
-    assert len(count) == (3 if keep else 3 * 5)
+    assert len(count) == (3 if keep else 3 * 6)
 
 
 def test_corrective_steps_without_memory_for_their_working_set(tmp_path, monkeypatch):

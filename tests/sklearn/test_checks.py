@@ -27,8 +27,8 @@ pytestmark = [
         FrankWolfeRegressor(),
         FrankWolfeRegressor(loss="huber", constraint="l2"),
         FrankWolfeRegressor(loss="poisson", constraint="linf"),
-        FrankWolfeClassifierCV(radii=4, cv=3),
-        FrankWolfeRegressorCV(radii=4, cv=3),
+        FrankWolfeClassifierCV(radii=2, cv=2),
+        FrankWolfeRegressorCV(radii=2, cv=2),
     ]
 )
 def test_every_check_passes(estimator, check):

@@ -82,9 +82,15 @@ def test_other_steps_have_no_active_set(logistic):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("rule", [LineSearch(), ShortStep(), Backtracking()], ids=repr)
-@pytest.mark.parametrize("constraint", [adafw.Simplex(5.0), adafw.L1Ball(6.0), adafw.LInfBall(0.8),
-                                        adafw.KSparse(0.9, 6)], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "constraint"),
+    [
+        *((LineSearch(), one) for one in (adafw.Simplex(5.0), adafw.LInfBall(0.8))),
+        *((ShortStep(), one) for one in (adafw.L1Ball(6.0), adafw.KSparse(0.9, 6))),
+        *((Backtracking(), one) for one in (adafw.L1Ball(6.0), adafw.LInfBall(0.8))),
+    ],
+    ids=repr,
+)
 def test_linear_convergence_on_polytopes(name, rule, constraint):
     """f strongly convex, the minimiser inside a face: Frank-Wolfe goes like 1 / t there."""
     b = np.random.default_rng(2).normal(size=15)

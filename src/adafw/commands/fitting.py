@@ -35,6 +35,7 @@ from adafw.io.atomic import replacing, write_text
 from adafw.io.damage import DAMAGE, is_damage, reason
 from adafw.io.tables import Columns, Piece, format_of, read_table
 from adafw.names import LOSSES, SETS
+from adafw.rows import as_rows
 from adafw.typing import Plain
 
 
@@ -182,11 +183,6 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     targets.plan(settings, n)
     weights = targets.weights(settings.class_weight, None, files.dtype)
     design = Design(table.X, weights, finite=True)  # the reader has looked, and names the file
-    if design.rows.streamed and files.choose:
-        raise ValueError(
-            f"--radius cv must have data that fit into memory several times, got {files.data}; "
-            "choose the radius on a part of the rows, or with --test."
-        )
     data = _data(design, y)
     problem = Problem(table.X, y, weights, settings, task, targets.classes)
     search, settings = _choose(problem, files, deadline)
@@ -207,16 +203,20 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
     if search is not None:
         model.header["search"] = clean(search.plain())
     model.save(files.output)
+    sample = Sample(design.rows.shape, design.rows.stored, targets)
+    return _told(model, fitted, files, sample)
+
+
+def _told(model: LinearModelFile, fitted: Fitted, files: Files, sample: Sample) -> Done:
+    """What is asked for beside the model, which is on the disk by now."""
     if files.plot is not None:
         _draw(fitted.fits, files.plot)
     for notice in fitted.notices:
         click.echo(f"Warning: {notice.text}", err=True)
-    # The model is on the disk: a test file that cannot be used costs no fit.
     test: dict[str, Plain] | None = None
     if files.test is not None:
         test = {"file": Path(files.test).name, **scores_on(model, files.test, files.format_)}
     if files.report is not None:
-        sample = Sample(design.rows.shape, design.rows.stored, targets)
         write_text(files.report, render(model, fitted, sample, test))
     return Done(model, fitted, test)
 
@@ -230,6 +230,11 @@ def _targets(y: NDArray[Any], settings: Settings, task: str, dtype: str) -> Targ
 def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Settings]:
     """What --radius cv and --radius-path ask for, and settings with the radius chosen."""
     search, settings = None, problem.settings
+    if files.choose and as_rows(problem.X, finite=True).streamed:
+        raise ValueError(
+            f"--radius cv must have data that fit into memory several times, got {files.data}; "
+            "choose the radius on a part of the rows, or with --test."
+        )
     if files.choose:
         # A part of the time is kept for the fit itself.
         part = Deadline(None if settings.max_seconds is None else 0.7 * deadline.left)

@@ -24,9 +24,8 @@ def LocalCSFW(
 
     A round: the exact gradient at x, then on every part CSFW's iterations from x with its own rows,
     whose estimate starts at that gradient and moves by the part's own slopes alone; x becomes the
-    mean of the points reached, weighted by rows. Two round trips, whatever `iterations` is. Where
-    parts are alike, this is worth as many iterations; where they differ, the mean is no minimiser
-    of anything, and smaller rounds are better (docs/distributed.md).
+    mean of the points reached, weighted by rows. Two round trips, whatever `iterations` is: for
+    slow networks. At equal work plain CSFW is better (docs/distributed.md).
     """
     local = LocalSteps(FrankWolfeStep(step_size), iterations, share, seed)
     return Algorithm(ExactAndLocal(local.iterations, local.share), local, "LocalCSFW")

@@ -86,6 +86,9 @@ class DistributedLinearModel(LinearModel):
             return super().gradient(x, batch)
         return self._measured(x)[1].copy()
 
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        return self.value(x), self.gradient(x)
+
     def local_points(self, x: Array, how: dict[str, Any]) -> Array:
         """The mean, weighted by rows, of the points that the parts reach by themselves."""
         sizes = np.diff(self.rows.starts) / self.n_terms

@@ -15,6 +15,8 @@ from adafw.rows.disk import Room
 #: Offsets and lengths of reads past the cache are multiples of the disk's block.
 _BLOCK = max(4096, mmap.PAGESIZE)
 _DIRECT = getattr(os, "O_DIRECT", 0)  # 0 where the system has no such thing
+_READ_AT = getattr(os, "preadv", None)  # not on Windows
+_ADVISE = getattr(os, "posix_fadvise", None)
 
 
 class DirectFile:
@@ -89,13 +91,13 @@ class DirectFile:
         return self._read_at(memory, at)
 
     def _read_at(self, memory: memoryview, at: int) -> int:
-        if not hasattr(os, "preadv"):  # Windows: a place to read from is one for all threads
-            with self._lock:
+        if _READ_AT is None:
+            with self._lock:  # the place to read from is one for all threads
                 os.lseek(self._file, at, os.SEEK_SET)
                 words = os.read(self._file, len(memory))
             memory[: len(words)] = words
             return len(words)
-        got = os.preadv(self._file, [memory], at)
-        if not self.direct and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._file, at, got, os.POSIX_FADV_DONTNEED)
+        got: int = _READ_AT(self._file, [memory], at)
+        if not self.direct and _ADVISE is not None:
+            _ADVISE(self._file, at, got, os.POSIX_FADV_DONTNEED)
         return got

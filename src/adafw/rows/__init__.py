@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Rows",
     "StreamedRows",
     "as_rows",
+    "in_pieces",
     "stored_entries",
 ]
 
@@ -72,6 +74,18 @@ def _streamed(rows: CSRRows | DenseRows, finite: bool) -> Rows:
 
 
 _NOT_FINITE = "A must be finite, got NaN or infinity; impute or drop those rows first."
+
+
+def in_pieces(A: Any, rows: int) -> Iterator[tuple[slice, Any]]:
+    """A matrix in pieces of so many rows; as they come from the disk where it exceeds memory."""
+    whole = as_rows(A, finite=True)
+    if isinstance(whole, StreamedRows):
+        for part, piece in whole.pieces():
+            yield part, piece.matrix if isinstance(piece, CSRRows) else piece.array
+        return
+    for start in range(0, A.shape[0], rows):
+        part = slice(start, min(start + rows, A.shape[0]))
+        yield part, A[part]
 
 
 def _is_sparse(A: Any) -> bool:

@@ -40,6 +40,10 @@ class Rows(ABC):
     dtype: np.dtype[Any]
     #: Whether `working` and `column_arrays` are known.
     by_coordinates: bool = False
+    #: Whether rows are lists of their non-zeros, so that a column costs no more than its own.
+    listed: bool = False
+    #: Where in x, laid out flat, the one entry of each row is; None if rows have more than one.
+    places: NDArray[np.integer[Any]] | None = None
     #: Whether they are on other machines: a product is then a round trip, and may fail.
     remote: bool = False
     #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.

@@ -26,7 +26,7 @@ class CSRRows(Rows):
     `dtype` of points and products; None means that of A.
     """
 
-    by_coordinates = True
+    by_coordinates = listed = True
 
     def __init__(self, A: Any, dtype: Any = None) -> None:
         self.matrix = A

@@ -17,6 +17,8 @@ class EntryRows(Rows):
     What is combined is a dense matrix, zero where no a_i of the batch is.
     """
 
+    places: NDArray[np.integer[Any]]
+
     def __init__(
         self,
         rows: NDArray[np.integer[Any]],

@@ -24,14 +24,21 @@ def update(
     """The compiled update for a tensor, or None where only plain torch will do."""
     if kernel is None or options["fused"] is False or not _is_plain(x, g):
         return None
-    if not _knows(kernel, options) or _kernels() is None:
+    if not _knows(kernel, options):
         return None
-    if type(options["constraint"]) is not LInfBall:
-        return getattr(_kernels().set_kernels, kernel)
-    if kernel == "decayed" or (kernel == "sfw" and _is_general(options)):
-        name = "decayed" if kernel == "decayed" else "one_form"
-        return getattr(_kernels().sign_kernels, name)
-    return getattr(_kernels().kernels, kernel)
+    general = kernel == "sfw" and _is_general(options)
+    return _chosen("one_form" if general else kernel, type(options["constraint"]) is LInfBall)
+
+
+@cache  # asked for every tensor in every step, with few answers
+def _chosen(kernel: str, signs: bool) -> Callable[..., None] | None:
+    modules = _kernels()
+    if modules is None:
+        return None
+    if not signs:
+        return getattr(modules.set_kernels, kernel)
+    special = kernel in ("decayed", "one_form")
+    return getattr(modules.sign_kernels if special else modules.kernels, kernel)
 
 
 def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None:
@@ -61,11 +68,11 @@ def _sets(kernel: str) -> tuple[type, ...]:
 
 def _knows(kernel: str, options: Mapping[str, Any]) -> bool:
     constraint = options["constraint"]
-    # A Box of arrays has a shape of its own.
-    return (
-        type(constraint) in _sets(kernel)
-        and constraint.shape is None
-        and options.get("rescale") is None
+    if options.get("rescale") is not None:
+        return False
+    # First the ball that every kernel knows; of the others, a Box of arrays has its own shape.
+    return type(constraint) is LInfBall or (
+        type(constraint) in _sets(kernel) and constraint.shape is None
     )
 
 

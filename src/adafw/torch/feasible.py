@@ -52,7 +52,7 @@ def check_start(p: Tensor, group: Mapping[str, Any], i: int) -> None:
 def _how_far(constraint: Constraint, x: Tensor) -> str:
     points = matrices.as_points(constraint, x.double())
     violation = constraint.violation(points)
-    is_ball = hasattr(constraint, "radius") and not isinstance(constraint, Simplex | UnitSimplex)
+    is_ball = constraint.radial and not isinstance(constraint, Simplex | UnitSimplex)
     if is_ball:
         return f"its norm is {constraint.scale * (1 + violation):.6g}"
     norm = float(torch.linalg.vector_norm(points))

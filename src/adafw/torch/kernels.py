@@ -7,7 +7,7 @@ pass does the last step and measures the next. The slices' sums are added in flo
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,31 +23,15 @@ _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
 
 
-class Inner(NamedTuple):
-    """What the K inner steps of Template 3 need to know."""
+# Plain tuples, which a kernel unpacks: a named one costs about a microsecond more at each call, and
+# there is one call for each tensor of a network.
 
-    offset: float
-    radius: float
-    eta: float
-    inner_steps: int
-    bound: float
-
-
-class Moments(NamedTuple):
-    """Lines 5 to 8 of Algorithm 7: the averages, the largest of one of them, their rates."""
-
-    mean: Any
-    mean_squares: Any
-    max_squares: Any
-    beta_m: float
-    beta_s: float
-
-
-class Room(NamedTuple):
-    """Working memory for the gradient of Q and for h."""
-
-    grad: Any
-    h: Any
+#: offset, radius, eta, K and the bound on gamma: what the inner steps of Template 3 need to know.
+Inner: TypeAlias = tuple[float, float, float, int, float]
+#: m, s, the largest s, and the rates of both: lines 5 to 8 of Algorithm 7.
+Moments: TypeAlias = tuple[Any, Any, Any, float, float]
+#: Working memory for the gradient of Q and for h.
+Room: TypeAlias = tuple[Any, Any]
 
 
 def sfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
@@ -68,8 +52,8 @@ def adasfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
 
 def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(amsgrad_metric, adaptive)`."""
-    kept = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
-    point, moments = _flat(x), Moments(*kept, *options["betas"])
+    m, s, largest = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
+    point, moments = _flat(x), (m, s, largest, *options["betas"])
     _adamsfw(point, _flat(g), moments, _workspace(point), _inner(options))
     torch.autograd.graph.increment_version(x)
 
@@ -80,7 +64,7 @@ def _flat(x: Tensor) -> Any:
 
 
 def _inner(options: Options) -> Inner:
-    return Inner(
+    return (
         options["offset"], options["constraint"].radius, options["lr"], options["inner_steps"],
         options["max_step"],
     )  # fmt: skip
@@ -89,8 +73,8 @@ def _inner(options: Options) -> Inner:
 def _workspace(x: Any) -> Room:
     """Kept from one step to the next, as fresh pages are dear, unless it is large."""
     rooms: Room | None = _memory.__dict__.get(x.dtype)
-    if rooms is None or rooms.h.size < x.size:
-        rooms = Room(np.empty(x.size, x.dtype), np.empty(x.size, x.dtype))
+    if rooms is None or rooms[0].size < x.size:
+        rooms = np.empty(x.size, x.dtype), np.empty(x.size, x.dtype)
         if x.size <= _KEPT:
             _memory.__dict__[x.dtype] = rooms
     return rooms
@@ -121,16 +105,15 @@ def _sfw(x, g, m, beta, gamma, radius):
 
 @jit
 def _adasfw(x, g, squares, room, inner):
-    real, h = x.dtype.type, room.h
+    real, (_, h) = x.dtype.type, room
+    offset, radius = real(inner[0]), real(inner[1])
     slope = curvature = 0.0
     for low in range(0, x.size, SLICE):
         high = min(low + SLICE, x.size)
         new, total = g[low:high], squares[low:high]
         for i in range(new.size):
             total[i] += new[i] * new[i]
-        a, b = _measure(
-            x[low:high], new, total, h[low:high], real(inner.offset), real(inner.radius)
-        )
+        a, b = _measure(x[low:high], new, total, h[low:high], offset, radius)
         slope += a
         curvature += b
     _inner_steps(x, g, room, inner, slope, curvature)
@@ -138,7 +121,8 @@ def _adasfw(x, g, squares, room, inner):
 
 @jit
 def _adamsfw(x, g, moments, room, inner):
-    real, h = x.dtype.type, room.h
+    real, (_, h) = x.dtype.type, room
+    offset, radius = real(inner[0]), real(inner[1])
     m, s, largest, beta_m, beta_s = moments
     slope = curvature = 0.0
     keep_m, new_m = real(beta_m), real(1 - beta_m)
@@ -152,9 +136,7 @@ def _adamsfw(x, g, moments, room, inner):
             value = keep_s * square[i] + new_s * (new[i] * new[i])
             square[i] = value
             most[i] = max(most[i], value)
-        a, b = _measure(
-            x[low:high], mean, most, h[low:high], real(inner.offset), real(inner.radius)
-        )
+        a, b = _measure(x[low:high], mean, most, h[low:high], offset, radius)
         slope += a
         curvature += b
     _inner_steps(x, m, room, inner, slope, curvature)

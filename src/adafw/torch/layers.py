@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from adafw import checks
 from adafw.constraints import Constraint
+from adafw.constraints.base import RadialSet
 from adafw.torch import recipes
 from adafw.torch.matrices import matrix_shape
 from adafw.torch.recipes import NORM_LAYERS
@@ -176,7 +177,7 @@ def table(lines: list[tuple[str, tuple[int, ...], str, Constraint | None]]) -> s
 
 
 def _short(constraint: Constraint) -> str:
-    if hasattr(constraint, "radius"):
+    if isinstance(constraint, RadialSet):
         return f"{type(constraint).__name__}, radius {constraint.radius:.6g}"
     return repr(constraint)
 
@@ -195,8 +196,8 @@ def _named(model: nn.Module) -> Iterator[tuple[str, Tensor, nn.Module]]:
 
 
 def _unwrapped(model: Any) -> nn.Module:
-    if hasattr(model, _COMPILED):
-        return _unwrapped(getattr(model, _COMPILED))
+    if (compiled := getattr(model, _COMPILED, None)) is not None:
+        return _unwrapped(compiled)
     if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
         return _unwrapped(model.module)
     return model

@@ -148,7 +148,7 @@ def gauge(held: Constraint, x: Tensor) -> float:
 
     How far x is outside a ball of a tiny radius is its norm but for that radius.
     """
-    if not hasattr(held, "radius") or isinstance(held, Simplex | UnitSimplex):
+    if not held.radial or isinstance(held, Simplex | UnitSimplex):
         return math.nan
     tiny = matrices.with_radius(held, _TINY * held.scale)
     return _TINY * (1 + tiny.violation(matrices.as_points(held, x.double())))

@@ -28,7 +28,7 @@ def draw(outcome: Outcome) -> Any:
         row[0].set_ylabel("(f - bound) / (f(x₀) - bound)")
         about = outcome.data[case.name]
         row[1].set_title(verbatim(f"{about['label']}; {case.words}"), fontsize=9)
-    _legend(figure)
+    _legend(axes[0][0])
     return figure
 
 
@@ -56,16 +56,17 @@ def _draw_curve(
     axis.plot(x, middle, color=colour, linewidth=2.2 if named else 0.8, alpha=1 if named else 0.5,
               zorder=3 if named else 2)  # fmt: skip
     if named:
-        axis.annotate(verbatim(curve.label), (x[-1], max(middle[-1], 1.3e-9)), color=colour,
-                      fontsize=8, ha="right", va="bottom")  # fmt: skip
+        # Curves that have left the axes below would all be named at one place.
+        place = FAMILIES.index(family_of(curve.method))
+        axis.annotate(verbatim(curve.label), (x[-1], max(middle[-1], 1.3e-9 * 4**place)),
+                      color=colour, fontsize=8, ha="right", va="bottom")  # fmt: skip
 
 
-def _legend(figure: Any) -> None:
+def _legend(axis: Any) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=_COLOURS[family], linewidth=2.2, label=_WORDS.get(family, family))
         for family in FAMILIES
     ]
-    text = "thick and named: the best of its family on that axis; dotted: low and high accuracy"
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, title=text)
+    axis.legend(handles=handles, loc="lower left", frameon=False, fontsize=8)

@@ -9,7 +9,7 @@ import numpy as np
 from adafw.io.damage import FileName
 from adafw.io.parts import Manifest, load_parts
 from adafw.io.tables.columns import Columns, Piece, check_finite
-from adafw.rows import CSRRows, Rows, StreamedRows, as_rows
+from adafw.rows import as_rows, in_pieces
 from adafw.rows.csr import as_csr
 
 
@@ -32,22 +32,11 @@ def whole(path: FileName, columns: Columns) -> Piece:
 def pieces(path: FileName, columns: Columns, rows_at_a_time: int) -> Iterator[Piece]:
     """The parts in pieces, read ahead where they exceed memory."""
     A, y = load_parts(path)
-    for part, X in _cut(A, rows_at_a_time):
+    for part, X in in_pieces(A, rows_at_a_time):
         check_finite(X if isinstance(X, np.ndarray) else X.data, "features", path)
         targets = np.array(y[part], np.float64)
         check_finite(targets, "targets", path)
         yield Piece(_of_width(X, columns, path), targets)
-
-
-def _cut(A: Any, step: int) -> Iterator[tuple[slice, Any]]:
-    rows: Rows = as_rows(A, finite=True)
-    if isinstance(rows, StreamedRows):
-        for part, piece in rows.pieces():
-            yield part, piece.matrix if isinstance(piece, CSRRows) else piece.array
-        return
-    for start in range(0, A.shape[0], step):
-        part = slice(start, min(start + step, A.shape[0]))
-        yield part, A[part]
 
 
 def _of_width(X: Any, columns: Columns, path: FileName) -> Any:

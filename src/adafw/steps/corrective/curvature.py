@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.rows import CentredRows, CSRRows
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -129,15 +128,15 @@ class Predictions(View):
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)
             return Hessian(lambda d: (matrix @ d, np.empty(0)), scale, matrix)
-        rows = self.rows
-        if isinstance(rows, CentredRows) and follows:
-            rows = rows.rows  # what an intercept follows does not feel the centre
-        if not isinstance(rows, CSRRows):
+        stored, centred = self.rows.plain
+        # What an intercept follows does not feel the centre.
+        rows = stored if centred and follows else self.rows
+        if not rows.listed:
             return Hessian(product, scale)
 
         def columns() -> Columns:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
-            return Columns(rows.by_columns.arrays, bends, own, total if follows else 0.0)
+            return Columns(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
 

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.objectives import LinearModel, WithIntercept
-from adafw.rows import EntryRows
 
 Matrix = NDArray[Any]
 
@@ -60,7 +59,7 @@ class Factored(FactoredView):
         self.model = f.model if isinstance(f, WithIntercept) else f
         self.shape = shape
         self.entries = None
-        if isinstance(f.rows, EntryRows):
+        if f.rows.places is not None:
             self.entries = np.unravel_index(f.rows.places, shape)
 
     def predict(self, left: Matrix, right: Matrix) -> Matrix:
@@ -119,13 +118,13 @@ class Factored(FactoredView):
 def leading(slopes: Any, count: int, tol: float = 1e-10) -> tuple[Matrix, Matrix, Matrix]:
     """(U, s, V) with the largest singular values, falling; columns of U and V are the vectors."""
     if min(slopes.shape) <= _SMALL:
-        dense = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        dense = slopes if isinstance(slopes, np.ndarray) else slopes.toarray()
         u, s, vt = np.linalg.svd(dense, full_matrices=False)
         return u[:, :count], s[:count], vt[:count].T
     from scipy.sparse.linalg import svds
 
     start = np.random.default_rng(0).standard_normal(min(slopes.shape))
-    if not (slopes.data if hasattr(slopes, "data") else slopes).any():
+    if abs(slopes).max() == 0:  # Lanczos' method would divide by the length of 0
         return np.zeros((slopes.shape[0], 1)), np.zeros(1), np.zeros((slopes.shape[1], 1))
     u, s, vt = svds(slopes, k=count, v0=start, tol=tol)
     order = np.argsort(-s)
