@@ -178,11 +178,7 @@ def _fit_file(settings: Settings, files: Files, client: Any) -> Done:
         check_sized(settings.constraint)
     table, y = files.read(client)
     task = decide_task(y, files.task, settings.loss)
-    classify = task == "classification"
-    if classify:
-        targets = Targets.of_classes(y, joint=settings.joint)
-    else:
-        targets = Targets.of_numbers(y, files.dtype)
+    targets = _targets(y, settings, task, files.dtype)
     n = int(table.X.shape[1])
     targets.plan(settings, n)
     weights = targets.weights(settings.class_weight, None, files.dtype)
@@ -223,6 +219,12 @@ def _told(model: LinearModelFile, fitted: Fitted, files: Files, sample: Sample) 
     if files.report is not None:
         write_text(files.report, render(model, fitted, sample, test))
     return Done(model, fitted, test)
+
+
+def _targets(y: NDArray[Any], settings: Settings, task: str, dtype: str) -> Targets:
+    if task == "classification":
+        return Targets.of_classes(y, joint=settings.joint)
+    return Targets.of_numbers(y, dtype)
 
 
 def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search | None, Settings]:

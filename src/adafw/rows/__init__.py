@@ -13,7 +13,7 @@ from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
 from adafw.rows.dense import DenseRows
 from adafw.rows.disk import source_of
-from adafw.rows.entries import EntryRows
+from adafw.rows.entries import EntryRows, stored_entries
 from adafw.rows.matrices import MatrixRows
 from adafw.rows.streamed import StreamedRows
 
@@ -27,6 +27,7 @@ __all__ = [
     "StreamedRows",
     "as_rows",
     "in_pieces",
+    "stored_entries",
 ]
 
 

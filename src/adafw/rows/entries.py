@@ -85,3 +85,13 @@ class EntryRows(Rows):
     def _weight_of_places(self, weights: Vector | None) -> Vector:
         size = math.prod(self.shape[1:])
         return np.bincount(self.places, weights, minlength=size).astype(np.float64)
+
+
+def stored_entries(A: Any) -> tuple[Vector, Vector, Vector] | None:
+    """(rows, columns, values) of what a scipy sparse matrix stores; None of anything else."""
+    from scipy import sparse
+
+    if not sparse.issparse(A):
+        return None
+    entries = A.tocoo()
+    return entries.row, entries.col, np.asarray(entries.data, dtype=float)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +22,7 @@ from adafw.fitting.completion import (
 )
 from adafw.losses import Loss
 from adafw.names import LOSSES
+from adafw.rows import stored_entries
 from adafw.sklearn.base import warn_unfinished
 from adafw.steps.corrective.observed import Observed
 
@@ -78,6 +78,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     rank_, n_iter_, status_ : the number of singular values, iterations, and why the fit stopped.
     row_labels_, col_labels_ : labels of rows and columns, where a frame has them; else None.
     """
+
+    shape_: tuple[int, int]
+    radii_: NDArray[Any] | None
+    scores_: NDArray[Any] | None
+    row_labels_: Any
+    col_labels_: Any
 
     def __init__(
         self, radius: Any = "cv", *, loss: str = "squared", delta: float = 1.0,
@@ -163,7 +169,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _entries(self, X: Any, y: Any) -> _Entries:
         """Checked, sorted by rows; sets shape_, labels, and the two values of a logistic loss."""
         rows, cols, values = self._triples(X, y)
-        self.values_: Any = None
+        self.values_ = None
         if self.loss == "logistic":
             self.values_ = np.unique(values)
             if len(self.values_) != 2:
@@ -179,10 +185,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        shape = found if self.shape is None else tuple(self.shape)
-        self.shape_: tuple[int, int] = (shape[0], shape[-1])
-        if len(shape) != 2 or found[0] > self.shape_[0] or found[1] > self.shape_[1]:
+        asked: Any = found if self.shape is None else tuple(self.shape)
+        if len(asked) != 2 or found[0] > asked[0] or found[1] > asked[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
+        self.shape_ = (int(asked[0]), int(asked[1]))
         if (rows[1:] < rows[:-1]).any():
             order = np.argsort(rows, kind="stable")
             rows, cols, values = rows[order], cols[order], values[order]
@@ -190,15 +196,14 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _Entries(rows.astype(kind), cols.astype(kind), values.astype(np.float64))
 
     def _triples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
-        self.row_labels_: Any = None
-        self.col_labels_: Any = None
+        self.row_labels_ = self.col_labels_ = None
         self._least_shape = (0, 0)
-        if sparse.issparse(X):
+        stored = stored_entries(X)
+        if stored is not None:
             if y is not None:
                 raise ValueError("y must be None where X is a sparse matrix of observed entries.")
-            entries = X.tocoo()
             self._least_shape = X.shape
-            return entries.row, entries.col, np.asarray(entries.data, dtype=float)
+            return stored
         columns = _columns(X)
         if len(columns) != (3 if y is None else 2):
             raise ValueError(
@@ -220,11 +225,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Numbers of rows and columns to predict; -1 for those that were never seen."""
-        if sparse.issparse(X):
-            entries = X.tocoo()
-            columns = [entries.row, entries.col]
-        else:
-            columns = _columns(X)
+        stored = stored_entries(X)
+        columns = _columns(X) if stored is None else list(stored)
         if len(columns) < 2:
             raise ValueError(f"X must hold pairs (row, column), got {len(columns)} columns.")
         found = []
@@ -272,7 +274,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not means:
             raise ValueError("no radius could be tried in the time; raise max_seconds.")
         self.radii_, self.scores_ = np.array(radii[: len(means)]), np.array(means)
-        self.radius_ = float(self.radii_[int(np.argmin(means))])
+        self.radius_ = float(radii[int(np.argmin(means))])
 
     def _keep(self, found: Completion, offsets: Offsets, loss: Loss) -> None:
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)

@@ -35,7 +35,7 @@ def test_every_preset_is_in_the_zoo_once():
         assert len(set(labels)) == len(labels)
         assert {family_of(method) for method in case.methods} == set(FAMILIES)
     run = {method.table.get("name") for case in spec.cases for method in case.methods}
-    assert not set(ALGORITHMS) - run - {"Newton", "Spectral"}
+    assert {entry.name for entry in ALGORITHMS} <= run
 
 
 def test_a_small_zoo_is_ranked_judged_and_drawn(tmp_path):
