@@ -164,7 +164,7 @@ class _Loop:
         self.most = _FIRST
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
-            if self.recorder.due(s) or (status and _unrecorded(s)):
+            if self.recorder.due(s) or ((status or self._at_its_end(s)) and _unrecorded(s)):
                 status = self._record(s, status) or status
                 # An exact gradient measured there counts, and may have used up the time.
                 status = status or self.limits.reached(s, self.n_terms)
@@ -186,6 +186,8 @@ class _Loop:
     def _stretch(self, s: State, clock: Clock) -> None:
         """Iterations up to the next record, limit or Ctrl-C."""
         begun, most = s.t, min(self.recorder.iterations_left(s), self.most)
+        if self.algorithm.step.dear:
+            most = 1
         n = self.limits.iterations_left(s, self.algorithm, self.n_terms, most)
         look = time.perf_counter() + min(_LOOK, self._seconds_left(s))
 
@@ -237,13 +239,29 @@ class _Loop:
             return status or "callback"
         return "interrupted" if self.interrupts.seen else ""
 
+    def _at_its_end(self, s: State) -> bool:
+        """Whether a step so dear that each is looked at has brought the gap to the tolerance.
+
+        It begins with the gradient that the gap is measured with, which is computed here, once.
+        """
+        if not (self.algorithm.step.dear and self.tolerance > 0 and self._shares_gradients(s)):
+            return False
+        with self.clock:
+            _, g = self.f.value_and_gradient(s.x)
+        s.cpu_seconds, s.wall_seconds = self.clock.cpu, self.clock.wall
+        return bool(np.isfinite(g).all()) and self.constraint.gap(s.x, g) <= self.tolerance
+
+    def _shares_gradients(self, s: State) -> bool:
+        """Whether the gradient of a record is that of the next iteration."""
+        return self.algorithm.gradient.exact and self.f.remembers and s.x.dtype == np.float64
+
     def _measured(self, s: State) -> Record:
         """The record of s. The clock stands still, unless it is the algorithm's own work.
 
         A step with exact gradients starts with the gradient that the gap is measured with: where
         the objective remembers it, it is computed here, once, and its time counts.
         """
-        if not (self.algorithm.gradient.exact and self.f.remembers and s.x.dtype == np.float64):
+        if not self._shares_gradients(s):
             return self.recorder.measure(s)
         with self.clock:
             self.f.value_and_gradient(s.x)

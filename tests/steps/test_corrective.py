@@ -7,6 +7,7 @@ from scipy import sparse
 import adafw
 from adafw import L1Ball, Simplex, State, UnitSimplex, losses, minimize
 from adafw.objectives import LinearModel, WithIntercept
+from adafw.steps.corrective import atoms
 
 LOSSES = {
     "squared": losses.Squared(),
@@ -31,7 +32,7 @@ def data(loss, m=80, n=30, seed=0, density=0.5):
 
 
 def text(m=300, n=500, seed=0):
-    """Sparse rows with so many entries that coordinate descent is the cheaper way."""
+    """Sparse rows, more columns than rows."""
     rng = np.random.default_rng(seed)
     A = np.where(rng.random((m, n)) < 0.2, rng.random((m, n)), 0.0)
     y = np.where(A @ rng.standard_normal(n) + 0.5 * rng.standard_normal(m) > 0, 1.0, -1.0)
@@ -84,10 +85,19 @@ def test_an_intercept_is_part_of_the_certificate(name, weighted):
     certified(f, L1Ball(2.0), r)
 
 
+@pytest.fixture(params=["matrix", "descent"])
+def way(request, monkeypatch):
+    """Newton steps on a matrix, or coordinate descent, which thousands of atoms would bring on."""
+    if request.param == "descent":
+        monkeypatch.setattr(atoms, "MANY", 40)
+        monkeypatch.setattr(atoms, "MOST_ATOMS", 40)
+    return request.param
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("set_name", SETS)
 @pytest.mark.parametrize("radius", [30.0, 300.0])
-def test_many_atoms_are_certified(set_name, radius, intercept):
+def test_many_atoms_are_certified(set_name, radius, intercept, way):
     A, y = text()
     f = LinearModel(A, y, losses.Logistic())
     f = WithIntercept(f) if intercept else f
@@ -95,11 +105,11 @@ def test_many_atoms_are_certified(set_name, radius, intercept):
     assert r.status == "converged"
     certified(f, SETS[set_name](radius), r)
     if set_name == "l1":
-        assert r.trace[-1].nonzeros > 64  # beyond what a small matrix would do
+        assert r.trace[-1].nonzeros > 64
 
 
 @pytest.mark.parametrize("make", [lambda: text()[0], lambda: data(losses.Logistic(), 80, 30)[0]])
-def test_stopping_and_going_on_changes_no_bit(make, tmp_path):
+def test_stopping_and_going_on_changes_no_bit(make, way, tmp_path):
     A = make()
     rng = np.random.default_rng(0)
     y = np.where(rng.random(A.shape[0]) < 0.5, 1.0, -1.0)
@@ -195,3 +205,18 @@ def test_other_gradients_are_refused():
     A, y = data(losses.Squared())
     with pytest.raises(TypeError, match="needs exact gradients"):
         minimize(LinearModel(A, y, losses.Squared()), L1Ball(1.0), algorithm)
+
+
+def test_a_run_ends_when_the_gap_is_reached_and_not_at_the_next_record():
+    f = LinearModel(*data(losses.Logistic(), 80, 30), losses.Logistic())
+    often = adafw.minimize(
+        f, adafw.L1Ball(3.0), adafw.Corrective(), gap_tolerance=1e-9, record_every=1
+    )
+    seldom = adafw.minimize(
+        f, adafw.L1Ball(3.0), adafw.Corrective(), gap_tolerance=1e-9, record_every=1000,
+        max_iterations=500,
+    )  # fmt: skip
+    assert seldom.status == often.status == "converged"
+    assert seldom.state.t == often.state.t < 50
+    np.testing.assert_array_equal(seldom.x, often.x)
+    assert list(seldom.trace["iteration"]) == [0, seldom.state.t]

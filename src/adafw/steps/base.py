@@ -1,7 +1,7 @@
 """What a step must know: how x_{t+1} follows from x_t and the estimate g_t."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -17,6 +17,9 @@ class Step(ABC):
     Its state is a dict of arrays and numbers, which `update` may change in place; x and g are
     only read, and a new x is returned.
     """
+
+    #: Whether an iteration is so dear that the gap, known after it for free, is looked at at once.
+    dear: ClassVar[bool] = False
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         """Refuses a problem that lacks what the step needs, before any work."""

@@ -134,6 +134,17 @@ def test_hulls_of_given_points_are_certified(loss, intercept):
     check_active_set(r)
 
 
+def test_hulls_with_rows_less_their_mean():
+    f, hull = hull_problem(5, loss=losses.Squared())
+    rows, _ = f.rows.centred()
+    centred = adafw.LinearModel(rows, f.y - f.y.mean(), losses.Squared())
+    r = adafw.minimize(centred, hull, adafw.Corrective(), gap_tolerance=1e-10, max_iterations=60)
+    assert r.status == "converged"
+    whole = adafw.objectives.WithIntercept(f)
+    other = adafw.minimize(whole, hull, adafw.Corrective(), gap_tolerance=1e-10, max_iterations=60)
+    assert r.value == pytest.approx(other.value, abs=1e-9)
+
+
 def test_hulls_go_on_bit_by_bit_and_from_any_point(tmp_path):
     f, hull = hull_problem(2)
     x0 = np.full(80, 1 / 80) @ hull.vertices.value

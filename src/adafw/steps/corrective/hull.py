@@ -39,7 +39,8 @@ class HullCorrector(Corrector):
         if not isinstance(f, LinearModel | WithIntercept) or not isinstance(constraint.bare, Hull):
             return False
         model = f.model if isinstance(f, WithIntercept) else f
-        return len(constraint.bare.shape) == 1 and not model.rows.plain[1]
+        # Rows less their mean are rows with an intercept, for squares: see `Point`.
+        return len(constraint.bare.shape) == 1 and (model.loss.quadratic or not model.rows.plain[1])
 
     def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
         z = state.get("predictions")
@@ -73,7 +74,7 @@ class HullCorrector(Corrector):
         new = (w[chosen] @ vertices[chosen]).astype(x.dtype)
         note = {"weights": w, **gram.save()}
         if x.dtype == np.float64:
-            f.remember(new, columns @ w[chosen])
+            f.remember(new, f.rows.shifted(columns @ w[chosen], new))
             note["predictions"] = f.predictions(new)[0]
         return new, note
 
@@ -86,10 +87,10 @@ class HullCorrector(Corrector):
 
     def _columns(self, model: LinearModel, vertices: Vector, chosen: NDArray[np.int64]) -> Vector:
         """A a_j of the chosen vertices, side by side."""
-        known = self._images.setdefault(model, {})
+        known, rows = self._images.setdefault(model, {}), model.rows.plain[0]
         for j in chosen:
             if int(j) not in known:
-                known[int(j)] = model.rows.dot(vertices[j]).astype(np.float64)
+                known[int(j)] = rows.dot(vertices[j].astype(rows.dtype)).astype(np.float64)
         for j in set(known) - set(chosen.tolist()):
             del known[j]  # as large as the predictions: only those in use are kept
         return np.stack([known[int(j)] for j in chosen], axis=1)

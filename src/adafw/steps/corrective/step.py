@@ -43,6 +43,8 @@ class CorrectiveStep(Step):
     are few (5 to 20).
     """
 
+    dear = True
+
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         if not isinstance(gradient, Full):
             raise TypeError(
