@@ -17,26 +17,24 @@ ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
 @jit
-def count_columns(columns: Any, out: Any) -> None:
-    """out_j += number of stored entries of column j."""
-    for k in range(columns.size):
-        out[columns[k]] += 1
-
-
-@jit
-def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
-    """The part with some columns fewer and others more.
+def extend(rows: Any, old: Any, change: Any, first: Any, out: Any) -> Any:
+    """The part with some columns fewer and others more, from row `first` on.
 
     Old columns keep their order and fresh ones come after them; these are sorted where they must
     be. An old entry is written before it is known to stay, and written over if it does not.
+    Returns the row that it came to: the number of rows, or that for which there was no room.
     """
     values, columns, starts = rows
     old_values, old_positions, old_starts = old
     out_values, out_positions, out_starts = out
     moved, fresh, position, found = change
-    count = ZERO
-    for i in range(np.uint64(starts.size - 1)):
+    last = np.uint64(starts.size - 1)
+    count, room = out_starts[first], np.uint64(out_values.size)
+    for i in range(first, last):
         out_starts[i] = count
+        most = old_starts[i + ONE] - old_starts[i] + starts[i + ONE] - starts[i]
+        if count + most >= room:
+            return i
         for k in range(old_starts[i], old_starts[i + ONE]):
             where = moved[old_positions[k]]
             out_values[count] = old_values[k]
@@ -56,7 +54,8 @@ def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
                 at -= ONE
             out_values[at], out_positions[at] = values[k], where
             count += ONE
-    out_starts[starts.size - 1] = count
+    out_starts[last] = count
+    return last
 
 
 @jit
