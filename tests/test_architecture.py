@@ -34,7 +34,7 @@ LAYERS = [
     {"paths"},
     {"distributed"},
     {"progress", "stopping", "tensorboard"},
-    {"result", "auto_rate"},
+    {"result", "auto_rate", "beginning"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},
     {"fitting"},

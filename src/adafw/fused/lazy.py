@@ -17,6 +17,7 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+from adafw.typing import StateDict
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -144,7 +145,7 @@ class LazyL1:
         return int(done)
 
 
-def _check_workspace(kept: dict[str, Any], s: State) -> None:
+def _check_workspace(kept: StateDict, s: State) -> None:
     """Refuses a workspace that no run left: the kernels index by its numbers."""
     if "table" not in kept:
         return

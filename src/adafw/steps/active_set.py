@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # dear to import, and needed once a run with atoms begins
@@ -34,7 +34,7 @@ class ActiveSet:
     KEYS = ("weights", "atoms", "data", "indices", "indptr")
 
     @classmethod
-    def of(cls, x: Array, state: dict[str, Any]) -> "ActiveSet":
+    def of(cls, x: Array, state: StateDict) -> "ActiveSet":
         """The active set in a state; x itself is the only atom before the first step."""
         if "weights" not in state:
             return cls(np.ones(1), _row(x))
@@ -47,7 +47,7 @@ class ActiveSet:
         rows.check_format(full_check=True)  # a state may come from a damaged file
         return cls(state["weights"], rows)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> StateDict:
         """The inverse of `of`."""
         atoms = self.atoms
         if isinstance(atoms, np.ndarray):

@@ -14,7 +14,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.active_set import ActiveSet, Atoms
 from adafw.steps.base import Step
 from adafw.steps.rules import LineSearch, StepRule
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 class View(NamedTuple):
@@ -62,7 +62,7 @@ class AtomicStep(Step):
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self.step_size.check(f, gradient)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return {}
 
     @abstractmethod
@@ -75,8 +75,8 @@ class AtomicStep(Step):
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         if not g.any():
             return x, state
         active, phi = ActiveSet.of(x, state), state.get("phi", np.inf)
@@ -119,7 +119,7 @@ class AtomicStep(Step):
         return ends[1] - ends[0], most
 
     def active_set(
-        self, constraint: Constraint, x: Array, state: dict[str, Any]
+        self, constraint: Constraint, x: Array, state: StateDict
     ) -> tuple[NDArray[np.float64], Atoms]:
         """(weights, atoms) of x."""
         active = ActiveSet.of(x, state)

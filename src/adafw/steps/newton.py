@@ -10,6 +10,7 @@ from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
+from adafw.gradients.base import Nothing
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.quadratic import Quadratic
 from adafw.steps.base import Step
@@ -23,7 +24,7 @@ _LOOK = 10  # projected inner steps between two looks at the gap of the model
 
 
 @dataclass(frozen=True)
-class NewtonStep(Step):
+class NewtonStep(Step[Nothing]):
     """y ~ argmin over C of <g, y - x> + <y - x, H (y - x)> / 2 with H = f's Hessian at x.
 
     Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
@@ -52,12 +53,12 @@ class NewtonStep(Step):
                 "step of first order, such as SpectralStep()."
             )
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Nothing:
         return {}
 
     def update(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
+    ) -> tuple[Array, Nothing]:
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
         tried: list[Array] = []
         while True:

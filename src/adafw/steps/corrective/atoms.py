@@ -10,7 +10,7 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
     CALM,
@@ -65,7 +65,7 @@ class AtomCorrector(Corrector):
         rows, centred = model.rows.plain
         return rows.by_coordinates and (model.loss.quadratic or not centred)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         model = f.model if isinstance(f, WithIntercept) else f
         rows, _ = model.rows.plain
         kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
@@ -78,12 +78,12 @@ class AtomCorrector(Corrector):
             if isinstance(f, LinearModel):
                 f.curves(x)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         shape = _shape(constraint)
         assert shape is not None
         g = g.astype(np.float64, copy=False)
@@ -101,7 +101,7 @@ class AtomCorrector(Corrector):
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         fresh, price = _steepest(shape, x, g, support, bound, level)
-        note = {"level": price, "norm": norm, "bound": int(bound)}
+        note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
@@ -115,7 +115,8 @@ class AtomCorrector(Corrector):
                 gram = Gram(working, x.size, state)
                 newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size))
                 w = _inside(atoms.signs * atoms.u, shape)
-                note.update(gram.save(), calm=1)
+                note.update(gram.save())
+                note["calm"] = 1
                 return _placed(f, x, chosen, w, working.dot(w), note)
         slopes = g[chosen]
         if not shape.open:
@@ -135,11 +136,11 @@ class AtomCorrector(Corrector):
         )
         w, bound, calm = descent(at, point)
         w = _inside(w, shape)
-        note.update(bound=int(bound), calm=int(calm))
+        note["bound"], note["calm"] = int(bound), int(calm)
         return _placed(f, x, chosen, w, product(at, w), note)
 
     def active_set(
-        self, constraint: Any, x: Array, state: dict[str, Any]
+        self, constraint: Any, x: Array, state: Memory
     ) -> tuple[NDArray[np.float64], Any]:
         """Vertices with the weights |x_j| / radius.
 
@@ -206,7 +207,7 @@ def _steepest(
 
 
 def _in_order(
-    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: dict[str, Any]
+    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: Memory
 ) -> NDArray[np.int64]:
     """The working set: what is kept of the last one, in its order, then what joins."""
     before = np.asarray(state.get("chosen", support[:0]))
@@ -233,8 +234,8 @@ def _inside(w: Vector, shape: _Shape) -> Vector:
 
 def _placed(
     f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
-    note: dict[str, Any],
-) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+    note: Memory,
+) -> tuple[Array, Memory]:  # fmt: skip
     """(x with these entries, state): A x is at hand, and saves the next gradient a pass."""
     new = np.zeros_like(x)
     new[chosen] = w

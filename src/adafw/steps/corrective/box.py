@@ -9,7 +9,7 @@ from adafw.constraints.balls import LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
@@ -33,16 +33,16 @@ class BoxCorrector(Corrector):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {"word": 1}
 
     def improve(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Memory,
+    ) -> tuple[Array, Memory]:  # fmt: skip
         seen = view(f)
         weights = state.get("weights")
         if weights is None:
@@ -72,7 +72,7 @@ class _Model:
         self.x, self.g, self.lower, self.upper = x, g, lower - x, upper - x
         self.share, self.wanted = share, share * gap
 
-    def minimise(self, state: dict[str, Any], h: Hessian) -> tuple[Array, Vector | None]:
+    def minimise(self, state: Memory, h: Hessian) -> tuple[Array, Vector | None]:
         """x + d for a d whose gap on the model is as wanted, or the last one tried; and A d."""
         d, slopes = np.zeros_like(self.x), self.g
         columns = None if h.columns is None else h.columns()
@@ -97,7 +97,7 @@ class _Model:
     def _inside(self, d: Vector) -> Array:
         return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
 
-    def _sweep_matrix(self, matrix: Any, d: Vector, state: dict[str, Any]) -> None:
+    def _sweep_matrix(self, matrix: Any, d: Vector, state: Memory) -> None:
         from adafw.kernels import coordinates
 
         slopes, order = self.g.copy(), np.arange(d.size)
@@ -109,7 +109,7 @@ class _Model:
                 break
         state["word"] = int(word)
 
-    def _sweep_columns(self, h: Columns, d: Vector, state: dict[str, Any]) -> None:
+    def _sweep_columns(self, h: Columns, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
         from adafw.kernels import coordinates
 

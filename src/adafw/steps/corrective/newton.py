@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from adafw.kernels.parts import AtomModel
 from adafw.rows.working import WorkingRows, moved
+from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.point import Point, Vector
 
 #: A row of the Gram matrix is made anew when its bend moved by more than this share; where such a
@@ -49,7 +50,7 @@ class Weights:
 class Gram:
     """A_S^T diag(bends) A_S, kept from step to step and refreshed where it is stale."""
 
-    def __init__(self, working: WorkingRows, n: int, state: dict[str, Any]):
+    def __init__(self, working: WorkingRows, n: int, state: Memory):
         from adafw.kernels.working_set import moved_gram
 
         self.working = working
@@ -129,13 +130,16 @@ class Gram:
             self._face = key
         return self._factor
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> Memory:
+        """For the next iteration, whose working set shares most of this one."""
+        assert self.bends is not None
         return {"chosen": self.working.chosen, "gram": self.matrix, "bends": self.bends}
 
 
-def _fits(state: dict[str, Any], m: int) -> bool:
+def _fits(state: Memory, m: int) -> bool:
     """Whether a state holds a Gram matrix, and one that the kernels can take."""
-    shapes = [np.shape(state.get(key, 0.0)) for key in ("chosen", "gram", "bends")]
+    kept = (state.get("chosen", 0.0), state.get("gram", 0.0), state.get("bends", 0.0))
+    shapes = [np.shape(part) for part in kept]
     return len(shapes[0]) == 1 and shapes[1] == 2 * shapes[0] and shapes[2] == (m,)
 
 

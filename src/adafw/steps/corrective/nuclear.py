@@ -11,7 +11,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
     Factored,
@@ -45,15 +45,15 @@ class NuclearCorrector(Corrector):
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
         return known and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
