@@ -49,14 +49,8 @@ class GradientEstimator(ABC):
     def evaluations(self, t: int, n_terms: int) -> int:
         """Gradients of terms f_i that the textbook algorithm evaluates in iteration t, at most."""
 
-    def correction(
-        self, f: FiniteSum, state: dict[str, Any], terms: NDArray[np.integer[Any]]
-    ) -> Array | None:
-        """What brings the mean gradient of some terms nearer to that of all, without a bias.
-
-        A gradient that the state has of all terms, at earlier points, less its mean over these:
-        0 on average over `terms`. None if the state has none.
-        """
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        """The sum of slopes of earlier iterates that the state holds at hand; None if none is."""
         return None
 
     def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adafw.gradients.base import GradientEstimator, check_separable, draw, renews
 from adafw.objectives.base import FiniteSum
@@ -53,9 +52,6 @@ class CSFW(GradientEstimator):
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
 
-    def correction(
-        self, f: Any, state: dict[str, Any], terms: NDArray[np.integer[Any]]
-    ) -> Array | None:
-        alpha = state["alpha"][terms] * (f.n_terms / len(terms))
-        found: Array = state["gradient"] - f.combine(alpha, terms)
+    def remembered(self, state: dict[str, Any]) -> Array | None:
+        found: Array = state["gradient"]
         return found
