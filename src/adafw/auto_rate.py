@@ -41,9 +41,12 @@ class Control:
     A window is `share` of the iterations so far, at least `least` of them and at most `epochs`, so
     that a rate that has become too large is noticed. Its bend is measured at both ends on `judged`
     times as many terms as it has evaluated, `few` at least. The rate is multiplied by
-    (target / q)^gain, at most by `most` or 1 / most. `lagging` is the target where <g, d> comes
-    from a table of earlier slopes, which is free and has no noise but is late, so that it promises
-    too much; `fresh` where it comes from the terms of the bend.
+    (target / q)^gain, at most by `most` or 1 / most.
+
+    Where <g, d> comes from a table of earlier slopes, it is free and has no noise, but is up to an
+    epoch late: the target is `lagging` times the epochs of the window, `lagging` at most. In the
+    first epoch the table is not full, and <g, d> comes from the terms of the bend, with the target
+    `early`. Where there is no table it always does, with the target `fresh`.
     """
 
     share: float = 0.1
@@ -54,6 +57,7 @@ class Control:
     gain: float = 0.5
     most: float = 3.0
     lagging: float = 5.0
+    early: float = 0.3
     fresh: float = 1.5
 
 
@@ -160,8 +164,11 @@ class AutoRate:
         halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
         s.gradient_evaluations += 2 * size
         d = (s.x - base.x).astype(np.float64)
-        # Before the first iteration the table is empty: that of the end has to do.
-        g = gradient.remembered(base.gradient if base.t else s.gradient)
+        g, target = gradient.remembered(base.gradient), control.fresh
+        if g is not None and base.gradient_evaluations < f.n_terms:
+            g, target = None, control.early
+        elif g is not None:
+            target = control.lagging * min(1.0, evaluated / f.n_terms)
         promises, bend, noise = [], 0.0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for terms in halves:
@@ -175,7 +182,6 @@ class AutoRate:
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
             self._go_back(s)
             return
-        target = control.fresh if g is None else control.lagging
         settled = max(abs(promised), abs(bend)) <= noise
         rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target))
         s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}

@@ -68,7 +68,7 @@ class LazyL1:
             self._begin(f, algorithm, s)
 
         def iterate(batches: Batches) -> int:
-            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+            if sees_all(algorithm.gradient, f.n_terms, batches):
                 self._renew(f, algorithm, s)
             return self._iterate(f, constraint, algorithm, s, batches)
 
