@@ -295,5 +295,5 @@ def test_the_package_s_series():
     counts = {}
     for case in spec.cases:
         counts[case.series] = counts.get(case.series, 0) + 1
-    assert len(counts) == 7
+    assert len(counts) == 10  # seven sets, three of them with corrective inner steps, too
     assert min(counts.values()) >= 3
