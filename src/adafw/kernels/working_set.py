@@ -213,20 +213,26 @@ def move_atoms(model: Any, chosen: Any, moves: Any, slopes: Any) -> None:
 
 @jit
 def pairwise(
-    model: Any, slopes: Any, weights: Any, slack: float, open_: bool, tolerance: float, most: int
+    model: Any, slopes: Any, weights: Any, slack: float, shape: Any, tolerance: float, most: int
 ) -> tuple[int, float, float]:
     """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
 
+    `shape` is (whether the slack is an atom, whether atoms have two signs, the price in every
+    slope). An atom of weight 0 takes the sign with the lower slope.
+
     Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
-    others 2001, Fan and others 2005). The slack is an atom of slope 0, to be had if `open_`.
+    others 2001, Fan and others 2005). The slack, where it is an atom, has slope 0.
     Returns (steps, gap, slack); gap <= tolerance is the end.
     """
     gram, diagonal, signs, mixed, total = model
+    open_, signed, level = shape
     size = weights.size
     gap = np.inf
     for step in range(most):
         least, enter = (0.0, -1) if open_ else (np.inf, -1)
         for k in range(size):
+            if signed and weights[k] == 0.0 and slopes[k] > level:
+                signs[k], slopes[k] = -signs[k], 2 * level - slopes[k]
             if slopes[k] < least:
                 least, enter = slopes[k], k
         bend_in, sign_in, share = 0.0, 0.0, 0.0

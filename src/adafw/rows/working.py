@@ -132,13 +132,14 @@ def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change) -> Part:
     """The part after this change.
 
     How many entries the fresh columns have is not known: counting them would cost a pass of its
-    own, so room is made for an eighth of the matrix, and doubled where that is not enough. Memory
+    own, so room is made for an eighth of the matrix or more, and doubled where that is not enough. Memory
     that is not written to is not taken from the system.
     """
     from adafw.kernels.working_set import extend
 
     starts = arrays[2]
-    room = old.values.size + arrays[0].size // 8 + change.found.size + 1
+    share = min(1.0, 1 / 8 + 2 * np.count_nonzero(change.fresh) / change.fresh.size)
+    room = old.values.size + int(share * arrays[0].size) + change.found.size + 1
     part = Part(np.empty(room), np.empty(room, np.uint32), np.zeros(starts.size, np.uint64))
     row, rows = 0, starts.size - 1
     while (row := int(extend(arrays, old, change, np.uint64(row), part))) < rows:

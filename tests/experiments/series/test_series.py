@@ -296,4 +296,5 @@ def test_the_package_s_series():
     for case in spec.cases:
         counts[case.series] = counts.get(case.series, 0) + 1
     assert len(counts) == 10  # seven sets, three of them with corrective inner steps, too
-    assert min(counts.values()) >= 3
+    # To see a trend takes three sizes; against the projection itself two are enough.
+    assert all(count >= (2 if "corrective" in name else 3) for name, count in counts.items())

@@ -172,8 +172,7 @@ def _newton_step(
     d = found.d if found.steps else -tangent(g)
     promise = float(np.vdot(flat, d))
     if not promise < 0:
-        d = -tangent(g)
-        promise = float(np.vdot(flat, d))
+        promise = float(np.vdot(flat, d := -tangent(g)))
     gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
     for _ in range(40):
         end = both + gamma * d
