@@ -132,8 +132,8 @@ def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change) -> Part:
     """The part after this change.
 
     How many entries the fresh columns have is not known: counting them would cost a pass of its
-    own, so room is made for an eighth of the matrix or more, and doubled where that is not enough. Memory
-    that is not written to is not taken from the system.
+    own, so room is made for an eighth of the matrix or more, and doubled where that is not enough.
+    Memory that is not written to is not taken from the system.
     """
     from adafw.kernels.working_set import extend
 

@@ -24,6 +24,7 @@ from adafw.steps.corrective.newton import (
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
+from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
@@ -78,8 +79,6 @@ class AtomCorrector(Corrector):
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
-            if isinstance(f, LinearModel):
-                f.curves(x)
 
     def init(self, x: Array) -> Memory:
         return {}
@@ -93,6 +92,12 @@ class AtomCorrector(Corrector):
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
+        if (
+            t == 0
+            and np.count_nonzero(x) <= 1
+            and (first := solved_on_sample(self, f, constraint, x))
+        ):
+            return first
         support, rows = np.flatnonzero(x), _model(f).rows.plain[0]
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
@@ -104,7 +109,9 @@ class AtomCorrector(Corrector):
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         whole = rows.listed and x.size <= NARROW
-        fresh, price = _steepest(shape, x, g, support, bound, 0.0 if whole else level, x.size if whole else 0)
+        fresh, price = _steepest(
+            shape, x, g, support, bound, 0.0 if whole else level, x.size if whole else 0
+        )
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
@@ -118,9 +125,13 @@ class AtomCorrector(Corrector):
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
                 newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size, whole))
-                w = _inside(atoms.signs * atoms.u, shape)
+                reached = atoms.signs * atoms.u
+                w = _inside(reached, shape)
                 note.update(gram.save())
                 note["calm"] = 1
+                if w is reached and not point.free and x.dtype == np.float64:
+                    # What the steps have led to, rounded once a step.
+                    return _placed(f, x, chosen, w, point.z, note, point.curves)
                 return _placed(f, x, chosen, w, working.dot(w), note)
         slopes = g[chosen]
         if not shape.open:
@@ -187,7 +198,13 @@ def _shape(constraint: Constraint) -> _Shape | None:
 
 
 def _steepest(
-    shape: _Shape, x: Array, g: Vector, support: NDArray[np.int64], bound: bool, level: float, least: int
+    shape: _Shape,
+    x: Array,
+    g: Vector,
+    support: NDArray[np.int64],
+    bound: bool,
+    level: float,
+    least: int,
 ) -> tuple[NDArray[np.int64], float]:
     """(atoms that join, price on weight): the steepest beyond what those in use have on average.
 
@@ -243,15 +260,16 @@ def _inside(w: Vector, shape: _Shape) -> Vector:
 
 def _placed(
     f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
-    note: Memory,
+    note: Memory, curves: Any = None,
 ) -> tuple[Array, Memory]:  # fmt: skip
-    """(x with these entries, state): A x is at hand, and saves the next gradient a pass."""
+    """(x with these entries, state): A x is at hand, and saves the next gradient a pass.
+
+    `curves` are those at A x, if they are known, too.
+    """
     new = np.zeros_like(x)
     new[chosen] = w
     if x.dtype == np.float64:
-        f.remember(new, f.rows.shifted(z, new))
-        if isinstance(f, LinearModel):
-            f.curves(new)  # one pass for the record, the gradient and the next step
+        f.remember(new, f.rows.shifted(z, new), curves)
         note["predictions"] = f.predictions(new)[0]
     return new, note
 

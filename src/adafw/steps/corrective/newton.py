@@ -167,6 +167,8 @@ GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12,
 WHOLE = Effort(6, 1e-4, 3e-2)
 #: Steps of such a set whose Hessian may be that of a sample.
 FIRST_STEPS = 3
+#: Atoms up to which models are solved as exactly as that at hardly any cost.
+FEW, FINE = 512, 1e-3
 #: Products up to whose cost a Gram matrix is cheap.
 CHEAP = 5.0
 #: Rows for each atom that a sampled matrix has at least.
@@ -206,7 +208,8 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
             stale = STALE_EXACT  # from the next step on
         before = now
         reached = at.signs * slopes + at.level
-        u, slack = minimise(gram, model, reached, at, max(effort.accuracy * now, at.noise(slopes)))
+        accuracy = effort.accuracy if at.u.size > FEW or effort is GROWING else FINE
+        u, slack = minimise(gram, model, reached, at, max(accuracy * now, at.noise(slopes)))
         d = at.signs * u - held
         toll = at.level * float(u.sum() - at.u.sum())
         # The model's own slopes at the end less those at the start are H d.
