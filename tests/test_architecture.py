@@ -70,10 +70,10 @@ TRAINED = {
 }
 # Names kept importable, in the layer where they were, of what has moved up to the experiments.
 MOVED_UP = {f"torch/{name}.py" for name in ("batches", "networks", "training")}
-# A file that still asks for types of rows; it should come to ask `Rows` instead.
-OWED = ["io/tables/stored.py"]
 # There a sparse matrix is no data matrix, but the list of the entries observed.
 OBSERVED = "sklearn/completion.py"
+# There it is atoms, or slopes of observed entries, that are dense or sparse, and no data.
+ATOMS = {"steps/active_set.py", "steps/corrective/factors.py"}
 LONGEST_FILE, LONGEST_FUNCTION = 400, 50
 # Longer than that, and why.
 LONG = {
@@ -216,7 +216,7 @@ def compiled_elsewhere(sources):
 
 def rows_told_apart(sources):
     """Questions for the type of rows outside rows/ and the fast paths."""
-    for file, node in walk(sources, but=["rows/", "fused/", *OWED]):
+    for file, node in walk(sources, but=["rows/", "fused/"]):
         asked = ""
         if called(node) in ("isinstance", "issubclass"):
             asked = ast.unparse(node.args[1])
@@ -228,8 +228,12 @@ def rows_told_apart(sources):
 
 
 def dense_told_from_sparse(sources):
-    """The matrix behind rows, or scipy's questions, outside rows/ and io/."""
-    for file, node in walk(sources, but=[OBSERVED, "rows/", "io/"]):
+    """The matrix behind rows, or scipy's questions, outside rows/."""
+    for file, node in walk(sources, but=[OBSERVED, "rows/"]):
+        if isinstance(node, ast.IfExp) and called(node.test) == "isinstance":
+            ends = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+            if "ndarray" in ends and ends & {"data", "toarray", "todense"} and file not in ATOMS:
+                yield f"{file}:{node.lineno} tells arrays from sparse matrices; let rows/ do it"
         names = {alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "asname")}
         if isinstance(node, ast.Attribute):
             names.add(node.attr)
@@ -343,6 +347,8 @@ BREACHES = [
     (dense_told_from_sparse, "fused/a.py", "rows.stored", "rows.matrix"),
     (dense_told_from_sparse, "steps/a.py", "", "sparse.issparse(A)"),
     (dense_told_from_sparse, "steps/a.py", "", "from scipy.sparse import issparse"),
+    (dense_told_from_sparse, "io/a.py", "values_of(X)",
+     "X if isinstance(X, np.ndarray) else X.data"),
     (torch_asked_for, "steps/a.py", "import numpy", "def f():\n    import torch.linalg"),
     (torch_asked_for, "steps/a.py", "", "from torch import Tensor"),
     (torch_asked_for, "steps/a.py", "sys.modules['numpy']", "sys.modules['torch'].dot(a, b)"),

@@ -10,6 +10,7 @@ from adafw.io.arrays import NpyMatrix, TooLarge, read_npz
 from adafw.io.damage import DAMAGE, FileName, is_damage, reason
 from adafw.io.packed import opened
 from adafw.io.tables.columns import Columns, Layout, Piece, Targets, check_finite
+from adafw.rows import values_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -55,7 +56,7 @@ def npz_whole(
         raise ValueError(f"{path} has {X.shape[1]} features, the model has {columns.n_features}.")
     if not X.shape[0]:
         raise ValueError(f"{path} must hold at least one sample, got none.")
-    check_finite(X if isinstance(X, np.ndarray) else X.data, "features", path)
+    check_finite(values_of(X), "features", path)
     return Piece(X, None if y is None else _targets(y, path))
 
 
