@@ -75,6 +75,7 @@ class SoftmaxShifts(Shifts):
                 return b, True
             step = self._newton(up, down, p)
             there = self._sides(z, b + step)
+            # Far from the root the logarithms are no guide; the loss itself, which is convex, is.
             if not there[3] < 0.9 * off:
                 step = self._descent(z, b, up - down, p)
                 there = self._sides(z, b + step)
@@ -87,8 +88,10 @@ class SoftmaxShifts(Shifts):
         """Newton's step on the loss, cut until it descends; 0 where none does."""
         weighted = self.weights[:, None] * p
         full = np.diag(weighted.sum(axis=0)) - weighted.T @ p
+        # Singular along (1, .., 1), which changes no probability; the ridge leaves that alone.
         full += (1e-10 * float(np.trace(full)) + 1e-300) * np.eye(self.k)
         d = -np.linalg.solve(full, g)
+        # No b needs to be further away than the scores are from each other.
         d *= min(1.0, float(np.ptp(z)) / max(float(np.abs(d).max()), 1e-300))
         value, slope, gamma = self._loss(z + b), float(g @ d), 1.0
         for _ in range(60):
@@ -126,6 +129,7 @@ class SoftmaxShifts(Shifts):
         jacobian = rise / up[:, None] + fall / down[:, None]
         step = -np.linalg.lstsq(jacobian, np.log(up / down), rcond=1e-12)[0]
         largest = float(np.abs(step).max())
+        # exp(50) times as much on one side is more than rounding lets the other side know of.
         return np.asarray(step * min(1.0, 50 / max(largest, 1e-300)))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from adafw.io.arrays import NpyMatrix, TooLarge, read_npz
 from adafw.io.damage import DAMAGE, FileName, is_damage, reason
 from adafw.io.packed import opened
-from adafw.io.tables.columns import Columns, Layout, Piece, Targets, check_finite
+from adafw.io.tables.columns import ColumnChoice, Layout, Piece, Targets, check_finite
 from adafw.rows import values_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ _KNOWN = {"X", "y", *_CSR}
 
 
 def npy_pieces(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool, rows: int
+    path: FileName,
+    columns: ColumnChoice,
+    dtype: np.dtype[np.floating],
+    with_target: bool,
+    rows: int,
 ) -> Iterator[Piece]:
     """The file in pieces of so many rows."""
     with opened(path) as file:
@@ -35,7 +39,7 @@ def npy_pieces(
 
 
 def npz_whole(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool
+    path: FileName, columns: ColumnChoice, dtype: np.dtype[np.floating], with_target: bool
 ) -> Piece:
     """The file, as a table: X and y, or the arrays of a CSR matrix and y."""
     try:
