@@ -95,6 +95,8 @@ def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
     now = Recorder(f, constraint, None).measure(again)
     for name, was, is_now in (("objective", then.value, now.value), ("set", then.gap, now.gap)):
         scale = abs(then.value) + abs(then.gap)
+        # Another path or machine sums in another order; float32 data leave no more digits than
+        # that.
         if not abs(was - is_now) <= 1e-6 * scale and not math.isnan(was):
             raise ValueError(
                 f"state belongs to another {name}: at its x it recorded {was:.9g}, now it is "

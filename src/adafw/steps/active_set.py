@@ -70,6 +70,8 @@ class ActiveSet:
 
     def find(self, v: Array, scores: NDArray[Any], score: float) -> int | None:
         """The number of the atom that equals v, if there is one; `score` is <g, v>."""
+        # Equal atoms have equal scores but for the order of sums: only those are compared entry by
+        # entry.
         near = np.abs(scores - score) <= 1e-6 * (abs(score) + np.abs(scores))
         for k in np.flatnonzero(near):
             if np.array_equal(self.atom(int(k), v), v):

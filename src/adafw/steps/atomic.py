@@ -17,7 +17,7 @@ from adafw.steps.rules import LineSearch, StepRule
 from adafw.typing import Array, StateDict
 
 
-class View(NamedTuple):
+class AtomView(NamedTuple):
     """What a step sees at x: <g, x>, <g, v_k> of all atoms, and the best and the worst of them."""
 
     at_x: float
@@ -66,11 +66,11 @@ class AtomicStep(Step):
         return {}
 
     @abstractmethod
-    def local(self, view: View) -> Move:
+    def local(self, view: AtomView) -> Move:
         """The steepest move that needs no new atom."""
 
     @abstractmethod
-    def towards(self, view: View, target: int, slope: float, local: Move) -> Move:
+    def towards(self, view: AtomView, target: int, slope: float, local: Move) -> Move:
         """The move when the LMO has answered with atom `target`, of Frank-Wolfe slope `slope`."""
 
     def update(
@@ -81,7 +81,7 @@ class AtomicStep(Step):
             return x, state
         active, phi = ActiveSet.of(x, state), state.get("phi", np.inf)
         scores = active.scores(g)
-        view = View(
+        view = AtomView(
             float(active.weights @ scores), scores, int(scores.argmin()), int(scores.argmax())
         )
         move, v = self.local(view), None
@@ -115,6 +115,7 @@ class AtomicStep(Step):
         if move.source is None:
             return ends[1] - ends[0], 1.0
         weight = float(active.weights[move.source])
+        # An away step from the only atom has no end of its own: any length leaves x where it is.
         most = weight if move.target is not None else weight / max(1 - weight, 1e-300)
         return ends[1] - ends[0], most
 

@@ -75,6 +75,7 @@ class BoostedStep(Step):
             if not share > 0:
                 break
             longer = d + share * u
+            # Squares of tiny entries underflow, and 0 / 0 would be no cosine.
             now = -float(dot(g, longer)) / max(_norm(g) * _norm(longer), 1e-300)
             if now - aligned < self.improvement:
                 break

@@ -59,6 +59,7 @@ class NewtonStep(Step[Nothing]):
     def update(
         self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
     ) -> tuple[Array, Nothing]:
+        # The next model is worth more than further digits of this one.
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
         tried: list[Array] = []
         while True:
@@ -177,8 +178,10 @@ def _best_weights(
         if best.min() > 0 or len(kept) == 1:
             return best / best.sum(), kept
         falling = best <= 0
+        # A weight that is 0 and stays 0 is the first to go: 0 / 0 must not be formed.
         reach = weights[falling] / np.maximum(-move[falling], 1e-300)
         weights = weights + min(1.0, float(reach.min())) * move
+        # Smaller ones are what rounding leaves of weights that have reached 0.
         keep = weights > 1e-14
         keep[falling.nonzero()[0][reach.argmin()]] = False
         weights, kept = weights[keep] / weights[keep].sum(), kept[keep]
@@ -202,5 +205,6 @@ def _affine(gram: NDArray[Any], slopes: NDArray[Any]) -> NDArray[Any]:
         solution = np.linalg.solve(system, np.append(-tilt / steep, 0))[:k]
     except np.linalg.LinAlgError:
         return np.full(k, np.nan, gram.dtype)
+    # Beyond any hull, and still finite when it is multiplied by entries of points.
     length = min(steep / size, 1e200) if size > 0 else 1e200
     return np.asarray((solution - solution.mean()) * length)

@@ -117,6 +117,7 @@ class SlidingStep(Step[Centre]):
             gap = -float(dot(slope, d))
             if not gap > eta:
                 break
+            # The curvature underflows where the set is tiny; the whole step is best there.
             u = u + min(1.0, gap / max(beta * float(dot(d, d)), 1e-300)) * d
         return x + now.gamma * (u - x), {"centre": u}
 

@@ -107,11 +107,13 @@ class SpectralStep(Step[Seen]):
 def backtrack(line: Line, value: float, reference: float, slope: float, dtype: Any) -> float:
     """gamma <= 1 by minimising parabolas until f is low enough, or as low as rounding lets it."""
     gamma, noise = 1.0, 4 * float(np.finfo(dtype).eps) * abs(value)
+    # Halving so often leads below rounding.
     for _ in range(60):
         new = line.value(gamma)
         if new <= reference + _ARMIJO * gamma * slope + noise:
             return gamma
         bend = new - value - gamma * slope
         guess = -slope * gamma**2 / (2 * bend) if math.isfinite(bend) and bend > 0 else 0.0
+        # A parabola far from f may ask for hardly a change, or for next to nothing.
         gamma = guess if 0.1 * gamma <= guess <= 0.9 * gamma else gamma / 2
     return 0.0

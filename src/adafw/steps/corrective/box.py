@@ -11,7 +11,7 @@ from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
+from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
 from adafw.typing import Array
 
@@ -99,26 +99,28 @@ class _Model:
 
     def _sweep_matrix(self, matrix: Any, d: Vector, state: Memory) -> None:
         from adafw.kernels import coordinates
+        from adafw.kernels.shuffle import shuffle
 
         slopes, order = self.g.copy(), np.arange(d.size)
         word = np.uint64(state["word"])
         for _ in range(1000):
-            word = coordinates.shuffle(order, d.size, np.uint64(word))
+            word = shuffle(order, d.size, np.uint64(word))
             gap = coordinates.matrix_sweep(matrix, self.lower, self.upper, d, slopes, order)
             if gap <= 0.1 * self.wanted:
                 break
         state["word"] = int(word)
 
-    def _sweep_columns(self, h: Columns, d: Vector, state: Memory) -> None:
+    def _sweep_columns(self, h: ColumnHessian, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
         from adafw.kernels import coordinates
+        from adafw.kernels.shuffle import shuffle
 
         diagonal = coordinates.curvatures(h.arrays, h.bends, h.mixed, h.total)
         image = h.bends * _dots(h, d)
         order, count = np.arange(d.size, dtype=np.uint64), d.size
         word = np.uint64(state["word"])
         for _ in range(_SWEEPS):
-            word = coordinates.shuffle(order, count, np.uint64(word))
+            word = shuffle(order, count, np.uint64(word))
             gap, count = coordinates.columns_sweep(
                 h.arrays, h.bends, h.mixed, h.total, self.g, diagonal, self.lower, self.upper, d,
                 image, order, count,
@@ -172,7 +174,7 @@ def _gap(g: Array, x: Array, lower: Array, upper: Array) -> float:
     return float(np.vdot(g, x - np.where(g > 0, lower, upper)))
 
 
-def _dots(h: Columns, d: Vector) -> Vector:
+def _dots(h: ColumnHessian, d: Vector) -> Vector:
     """A d by the columns; those of d = 0 cost nothing."""
     from adafw.kernels import rows
 

@@ -20,7 +20,7 @@ _SMALL = 200  # columns up to which forming H is cheaper than the products it sa
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnHessian:
     """H = A^T diag(bends) A - mixed mixed^T / total by the columns of A (CSR arrays of A^T).
 
     The second term is that of an intercept minimised out; without one, total is 0.
@@ -42,7 +42,7 @@ class Hessian:
     product: Product
     scale: Vector
     matrix: NDArray[Any] | None = None
-    columns: Callable[[], Columns] | None = None
+    columns: Callable[[], ColumnHessian] | None = None
 
 
 class View(ABC):
@@ -134,9 +134,9 @@ class Predictions(View):
         if not rows.listed:
             return Hessian(product, scale)
 
-        def columns() -> Columns:
+        def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
-            return Columns(rows.column_arrays(), bends, own, total if follows else 0.0)
+            return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
 

@@ -182,7 +182,7 @@ class _Working:
             self.columns, self.features, self.outputs, turned, self.weights, loss.coupled, diagonal
         )
         diagonal += 1e-8 * float(diagonal.mean()) + 1e-300
-        return self.kernels.Model(
+        return self.kernels.JointModel(
             self.columns, self.features, self.outputs, self.slopes, turned, self.weights, diagonal,
             loss.coupled, inverse,
         )  # fmt: skip
