@@ -34,9 +34,10 @@ def test_stops_at_the_first_record_below_the_tolerance(tol):
 def test_limits_and_stalls_are_told():
     assert fit_linear(*data(), plan(tol=0, max_epochs=2)).status == "max_epochs"
     assert fit_linear(*data(), plan(), seconds=0.0).status == "max_seconds"
-    fit = fit_linear(*data(), plan(tol=1e-17))
-    assert fit.status == "stalled"
-    assert fit.tolerance_reached < 1e-9
+    # Where rounding leaves a gap of exactly 0, as it may on some machine, nothing stalls.
+    fits = [fit_linear(*data(seed), plan(tol=1e-17)) for seed in range(6)]
+    assert {fit.status for fit in fits if fit.gap > 1e-17 * fit.value} == {"stalled"}
+    assert all(fit.tolerance_reached < 1e-9 for fit in fits)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "AdaCSFW", "CSFW", "SVRF", "AdaGrad", "FW"])
