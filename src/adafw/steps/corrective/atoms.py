@@ -24,19 +24,18 @@ from adafw.steps.corrective.newton import (
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
-from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, and how many times those that are there at most.
-FIRST, GROWTH = 32, 1.0
+FIRST, GROWTH = 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
 NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.25
+PRICE, FALL = 0.3, 0.1
 
 
 #: Kinds of data whose kernels are compiled in this process.
@@ -61,6 +60,7 @@ class AtomCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
@@ -92,12 +92,6 @@ class AtomCorrector(Corrector):
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        if (
-            t == 0
-            and np.count_nonzero(x) <= 1
-            and (first := solved_on_sample(self, f, constraint, x))
-        ):
-            return first
         support, rows = np.flatnonzero(x), _model(f).rows.plain[0]
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
@@ -208,7 +202,7 @@ def _steepest(
 ) -> tuple[NDArray[np.int64], float]:
     """(atoms that join, price on weight): the steepest beyond what those in use have on average.
 
-    While the set does not bind, weight has a price, which falls to a quarter an iteration at most
+    While the set does not bind, weight has a price, which falls to a tenth an iteration at most
     and stays near the steepest slope left out: without it, f would be minimised over few atoms with
     weights far too large.
     """
