@@ -24,6 +24,18 @@ def test_zero_and_start_are_the_identity():
     np.testing.assert_array_equal(Birkhoff().start((4, 4)), np.eye(4))
 
 
+def test_rows_columns_and_signs_are_all_looked_at():
+    """Each of the three conditions broken alone."""
+    rows_only = np.array([[1.0, 0.0], [0.75, 0.25]])
+    assert Birkhoff().violation(rows_only) == pytest.approx(0.75)
+    assert Birkhoff().violation(rows_only.T) == pytest.approx(0.75)
+    negative = np.array([[1.25, -0.25], [-0.25, 1.25]])
+    assert Birkhoff().violation(negative) == pytest.approx(0.25)
+    for x in (rows_only, rows_only.T, negative):
+        assert not Birkhoff().contains(x)
+    assert Birkhoff().violation(np.full((2, 2), 0.5)) == 0
+
+
 def test_projection_agrees_with_a_general_solver():
     rng = np.random.default_rng(1)
     A = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))[:2]])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -112,6 +113,31 @@ def test_ctrl_c_ends_all_fits_and_keeps_them(n_jobs, tmp_path):
     assert sorted(back.current) == list(range(n_jobs))
     for k, now in back.current.items():
         np.testing.assert_array_equal(now.state.x, fitted.fits[k].resume.state.x)
+
+
+def test_ctrl_c_between_two_submissions_is_not_lost(monkeypatch):
+    """Signals come at any line of the main thread, here while it still hands out work."""
+
+    class Struck(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *work):
+            future = super().submit(*work)
+            self.submitted += 1
+            if self.submitted == 2:
+                signal.raise_signal(signal.SIGINT)
+            return future
+
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", Struck)
+    A, targets = problem()
+    fitted = fit_targets(
+        Design(A), targets, plan(**LONG, n_jobs=2), deadline=Deadline(300.0),
+        watch=lambda k, record: None,
+    )  # fmt: skip
+    assert fitted.interrupted
+    assert {fit.status for fit in fitted.fits} <= {"interrupted", "not started"}
+    assert fitted.fits[3].status == "not started"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, Table, check_separable, draw
+from adafw.gradients.base import GradientEstimator, Table, check_separable, draw, renews
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
-
-#: Epochs after which the sum is made anew: what rounding has added up to by then is lost in the
-#: noise of the last digits, and the pass over the data costs half a percent.
-_EPOCHS = 100
 
 
 @dataclass(frozen=True)
@@ -51,11 +47,8 @@ class CSFW(GradientEstimator[Table]):
         return state["gradient"], state
 
     def is_renewed(self, t: int, n_terms: int) -> bool:
-        """Whether the sum of alpha_i a_i is made anew before iteration t: a matter of t alone."""
-        if t == 0 or t % _EPOCHS:  # asked at every iteration: mostly without an epoch's length
-            return False
-        epoch = -(-n_terms // int(self.batch_size(t, n_terms)))
-        return t % (_EPOCHS * epoch) == 0
+        """Whether the sum of alpha_i a_i is made anew before iteration t."""
+        return renews(t, n_terms, self.batch_size)
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))

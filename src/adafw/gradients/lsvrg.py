@@ -43,15 +43,19 @@ class LSVRG(GradientEstimator[TossedSnapshot]):
     def update(
         self, f: FiniteSum, x: Array, t: int, state: TossedSnapshot, rng: IndexSource
     ) -> tuple[Array, TossedSnapshot]:
-        b = self.batch_size(t, f.n_terms)
-        p = min(1.0, b / f.n_terms) if self.probability is None else self.probability(t)
-        if coin(rng) < p or t == 0:  # the coin is tossed at t = 0 too
+        if self.is_exact(t, f.n_terms, coin(rng)):  # the coin is tossed at t = 0 too
             g = f.gradient(x)
             return g, {"snapshot": x, "snapshot_gradient": g, "exact": 1}
-        batch = draw(rng, f.n_terms, b)
+        batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
         state["exact"] = 0
         correction = f.gradient(x, batch) - f.gradient(state["snapshot"], batch)
         return state["snapshot_gradient"] + correction, state
+
+    def is_exact(self, t: int, n_terms: int, toss: float) -> bool:
+        """Whether the gradient of iteration t is exact, its coin having fallen to `toss`."""
+        if self.probability is not None:
+            return toss < self.probability(t) or t == 0
+        return toss < self.batch_size(t, n_terms) / n_terms or t == 0
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return max(n_terms, 2 * int(self.batch_size(t, n_terms)))

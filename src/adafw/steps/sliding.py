@@ -26,9 +26,10 @@ class Sliding(NamedTuple):
 class LanZhou:
     """gamma = 3 / (k + 2), beta = 3 L / (k + 1), eta = L D^2 / (k (k + 1)), k = t + 1.
 
-    With noise (`stochastic`), beta = 4 L / (k + 2). Lan and Zhou (2016), corollaries 2.2 and 3.2,
-    quoted without a copy at hand. Their batches of ceil(sigma^2 (k + 2)^3 / (L D)^2) need the
-    variance sigma^2, which nobody knows: `SCGS` takes m // 100 instead, our choice.
+    With noise (`stochastic`), beta = 4 L / (k + 2). Lan and Zhou (2016), corollaries 2.2 and 3.2;
+    docs/theory.md derives their bounds from these numbers. Their batches of
+    ceil(sigma^2 (k + 2)^3 / (L D)^2) need the variance sigma^2, which nobody knows: `SCGS` takes
+    m // 100 instead, our choice.
     """
 
     stochastic: bool = False
@@ -44,8 +45,9 @@ class HazanLuo:
     """gamma = 2 / (k + 1), beta = 3 L / k, eta = 2 L D^2 / (N k), k counted within a stage of N.
 
     Stages begin anew from their x; the s-th has N = ceil(2^(s/2 + 2)) iterations. Hazan and Luo
-    (2016), theorem 2, quoted without a copy at hand. Their batches grow with N, by constants in the
-    hundreds, to more than all terms here: `STORC` takes m // 100 instead, our choice.
+    (2016), theorem 2; docs/theory.md derives its bound from these numbers. Their batches grow with
+    N, by constants in the hundreds, to more than all terms here: `STORC` takes m // 100 instead,
+    our choice.
     """
 
     def __call__(self, t: int) -> Sliding:

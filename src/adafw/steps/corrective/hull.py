@@ -64,7 +64,7 @@ class HullCorrector(Corrector):
         point = Point(f, x)
         columns = self._columns(point.model, vertices, chosen)
         working = DenseWorking(columns, chosen)
-        at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False)
+        at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False, signed=False)
         gram = Gram(working, len(w), state)
         effort = SETTLED if not fresh else CALM if fresh <= 0.05 * np.count_nonzero(w) else GROWING
         newton_steps(point, gram, at, gap, effort)

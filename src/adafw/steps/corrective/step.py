@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from adafw.constraints import Box, GroupBall, L1Ball, L2Ball, LInfBall, NuclearBall
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
@@ -12,7 +13,7 @@ from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.box import BoxCorrector
-from adafw.steps.corrective.groups import GroupCorrector
+from adafw.steps.corrective.groups import GroupCorrector, holds_rows
 from adafw.steps.corrective.hull import HullCorrector
 from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
@@ -91,7 +92,10 @@ def corrects_on(constraint: Constraint) -> bool:
 
 def corrects_jointly(constraint: Constraint) -> bool:
     """The same for a `MatrixModel`."""
-    return type(constraint.bare) in JointCorrector.sets
+    kind = constraint.bare
+    if isinstance(kind, GroupBall):
+        return holds_rows(kind)
+    return type(kind) in (L1Ball, L2Ball, LInfBall, Box, NuclearBall)
 
 
 def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
