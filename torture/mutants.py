@@ -2,7 +2,7 @@
 
     python -m torture.mutants [--only io] [--jobs 2] [--first 50]
 
-`slips.json` lists them: file, line by its text, change, tests (`seen` is one that is known to fail);
+`slips.json` lists them: file, line by its text, change, tests (`seen` is one known to fail);
 `same` says why one changes nothing that can be seen. The table goes to out/mutants; what was done
 is not done again. `--note` writes the tests that failed into the list.
 """

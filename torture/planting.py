@@ -27,7 +27,7 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::\w+)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Verdict:
-    """"caught" (by `test`), "passed", "timeout" or "stale"."""
+    """ "caught" (by `test`), "passed", "timeout" or "stale"."""
 
     result: str
     test: str = ""
@@ -100,7 +100,9 @@ class Garden:
         names, before = {path.stem}, 0
         while before != len(names):
             before = len(names)
-            names |= {f.stem for f, used in uses.items() if used & names and "kernels" in f.as_posix()}
+            names |= {
+                f.stem for f, used in uses.items() if used & names and "kernels" in f.as_posix()
+            }
         users = names | {f.stem for f, used in uses.items() if used & names}
         kept = (self.tree / "src").rglob("*.nb[ic]")
         return [file for file in kept if file.name.split(".")[0] in users]

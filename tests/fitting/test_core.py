@@ -49,8 +49,8 @@ def test_data_are_checked_and_digested_once(monkeypatch):
     from adafw.rows import csr
 
     looked, digested = [], []
-    check, digest = rows._check_finite, csr.digest
-    monkeypatch.setattr(rows, "_check_finite", lambda v: (looked.append(1), check(v))[1])
+    finite, digest = rows.all_finite, csr.digest
+    monkeypatch.setattr(rows, "all_finite", lambda v: (looked.append(1), finite(v))[1])
     monkeypatch.setattr(csr, "digest", lambda a: (digested.append(a.size), digest(a))[1])
     A, targets = problem(classes=6)
     fitted = fit_targets(Design(A), targets, plan())

@@ -117,6 +117,7 @@ class Judge:
         return self.small(now.value, now.gap)
 
     def _stalled(self, record: Record) -> bool:
+        # Less than that is not worth a record's pass over the data; a hundredth of the gap is.
         lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
         tighter = record.gap < 0.99 * self.best_gap
         self.idle = 0 if lower or tighter or not self.exact else self.idle + 1

@@ -17,6 +17,7 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+from adafw.typing import StateDict
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -69,7 +70,7 @@ class LazyL1:
             self._begin(f, algorithm, s)
 
         def iterate(batches: Batches) -> int:
-            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+            if sees_all(algorithm.gradient, f.n_terms, batches):
                 self._renew(f, algorithm, s)
             return self._iterate(f, constraint, algorithm, s, batches)
 
@@ -149,7 +150,7 @@ class LazyL1:
         return int(done)
 
 
-def _check_workspace(kept: dict[str, Any], s: State, most: int) -> None:
+def _check_workspace(kept: StateDict, s: State, most: int) -> None:
     """Refuses a workspace that no run left: the kernels index by its numbers."""
     if "table" not in kept:
         return

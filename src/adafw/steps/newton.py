@@ -10,6 +10,7 @@ from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
+from adafw.gradients.base import Nothing
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.quadratic import Quadratic
 from adafw.steps.base import Step
@@ -23,7 +24,7 @@ _LOOK = 10  # projected inner steps between two looks at the gap of the model
 
 
 @dataclass(frozen=True)
-class NewtonStep(Step):
+class NewtonStep(Step[Nothing]):
     """y ~ argmin over C of <g, y - x> + <y - x, H (y - x)> / 2 with H = f's Hessian at x.
 
     Then x <- x + gamma (y - x), gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H
@@ -52,12 +53,13 @@ class NewtonStep(Step):
                 "step of first order, such as SpectralStep()."
             )
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Nothing:
         return {}
 
     def update(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
+    ) -> tuple[Array, Nothing]:
+        # The next model is worth more than further digits of this one.
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
         tried: list[Array] = []
         while True:
@@ -176,8 +178,10 @@ def _best_weights(
         if best.min() > 0 or len(kept) == 1:
             return best / best.sum(), kept
         falling = best <= 0
+        # A weight that is 0 and stays 0 is the first to go: 0 / 0 must not be formed.
         reach = weights[falling] / np.maximum(-move[falling], 1e-300)
         weights = weights + min(1.0, float(reach.min())) * move
+        # Smaller ones are what rounding leaves of weights that have reached 0.
         keep = weights > 1e-14
         keep[falling.nonzero()[0][reach.argmin()]] = False
         weights, kept = weights[keep] / weights[keep].sum(), kept[keep]
@@ -201,5 +205,6 @@ def _affine(gram: NDArray[Any], slopes: NDArray[Any]) -> NDArray[Any]:
         solution = np.linalg.solve(system, np.append(-tilt / steep, 0))[:k]
     except np.linalg.LinAlgError:
         return np.full(k, np.nan, gram.dtype)
+    # Beyond any hull, and still finite when it is multiplied by entries of points.
     length = min(steep / size, 1e200) if size > 0 else 1e200
     return np.asarray((solution - solution.mean()) * length)

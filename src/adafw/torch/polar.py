@@ -21,6 +21,8 @@ QUINTICS = (
     (1.875, -1.25, 0.375),
 )
 LEAST = 4  # quintic steps that must come before the cubic one
+SMALL = 1 << 14  # entries up to which stacks of matrices are quicker than one by one
+FAR = 8  # times as long as wide, from where on the Gram matrix pays
 MUON = (3.4445, -4.7750, 2.0315)
 
 
@@ -28,9 +30,15 @@ def feasible(g: Tensor, iterations: int = 6, bf16: bool = False) -> Tensor:
     """The polar factor by quintic steps and a cubic one; no singular value exceeds 1.
 
     1.5 X - 0.5 X X^T X maps [0, sqrt(3)] into [0, 1], so it ends any schedule inside the ball.
-    3 * iterations + 2 products; with `bf16` all but the last two are made in bfloat16.
+    3 * iterations + 2 products; with `bf16` all but the last two are made in bfloat16. Of float32
+    matrices far from square on the CPU, by `gram_factor` and two long products.
     """
+    if g.dim() == 2 and g.numel() <= SMALL:  # rounded as in a stack, whoever makes one
+        return feasible(g[None], iterations, bf16)[0]
     is_wide = g.shape[-2] <= g.shape[-1]
+    if is_far(g.shape) and g.is_cpu and g.dtype is torch.float32 and not bf16:
+        x = _by_gram(g.mT if is_wide else g, iterations)
+        return x.mT if is_wide else x
     x = _scaled(g if is_wide else g.mT)
     dtype = x.dtype
     x = x.bfloat16() if bf16 else x
@@ -43,12 +51,29 @@ def feasible(g: Tensor, iterations: int = 6, bf16: bool = False) -> Tensor:
     return x if is_wide else x.mT
 
 
-def gram_factor(a: Tensor, iterations: int = 6) -> Tensor:
-    """Q with feasible(X) = X Q, from A = X^T X whose eigenvalues lie in [0, 1].
+def is_far(shape: torch.Size | tuple[int, ...]) -> bool:
+    """Whether matrices of this shape are far from square."""
+    least, most = sorted(shape[-2:])
+    return most >= FAR * least > 0
+
+
+def _by_gram(x: Tensor, iterations: int) -> Tensor:
+    """feasible(X) of long matrices in float32, by A = X^T X in float64."""
+    exact, size = x.double(), x.double().abs()
+    columns, rows = size.sum(-2).amax(-1), size.sum(-1).amax(-1)
+    return (exact @ gram_factor(exact.mT @ exact, columns * rows, iterations)).to(x.dtype)
+
+
+def gram_factor(a: Tensor, sides: Tensor, iterations: int = 6) -> Tensor:
+    """Q with feasible(X) = X Q, from A = X^T X and ||X||_1 ||X||_inf.
 
     x p(x^2) is made of steps x <- x P(A), after which A is P A P: all of them polynomials in one
     matrix, which commute. To be made in float64: A has the squares of the singular values.
     """
+    # The square of the same bound on the largest singular value as in `_scaled`.
+    trace = a.diagonal(dim1=-2, dim2=-1).sum(-1)
+    square = positive(torch.minimum(trace, sides))[..., None, None]
+    a = a / square
     one = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     q = one
     for i in range(iterations + 1):
@@ -59,7 +84,7 @@ def gram_factor(a: Tensor, iterations: int = 6) -> Tensor:
             step = 1.5 * one - 0.5 * a
         q, a = q @ step, step @ a @ step
         a = (a + a.mT) / 2  # rounding would let it drift from what is symmetric
-    return q
+    return q / square.sqrt()
 
 
 def muon(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

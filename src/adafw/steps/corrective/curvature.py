@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.typing import Array
 
@@ -20,7 +20,7 @@ _SMALL = 200  # columns up to which forming H is cheaper than the products it sa
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnHessian:
     """H = A^T diag(bends) A - mixed mixed^T / total by the columns of A (CSR arrays of A^T).
 
     The second term is that of an intercept minimised out; without one, total is 0.
@@ -42,7 +42,7 @@ class Hessian:
     product: Product
     scale: Vector
     matrix: NDArray[Any] | None = None
-    columns: Callable[[], Columns] | None = None
+    columns: Callable[[], ColumnHessian] | None = None
 
 
 class View(ABC):
@@ -134,14 +134,92 @@ class Predictions(View):
         if not rows.listed:
             return Hessian(product, scale)
 
-        def columns() -> Columns:
+        def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
-            return Columns(rows.column_arrays(), bends, own, total if follows else 0.0)
+            return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
 
     def _shifted(self, z: Vector) -> Vector:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
+
+
+class JointPredictions(View):
+    """Several outputs at once, Z = A X; their intercepts follow Z and are minimised out.
+
+    x may be X or, for steps that know vectors only, its entries in one row: `flat`.
+    """
+
+    def __init__(self, f: MatrixModel, flat: bool = False) -> None:
+        self.f, self.rows = f, f.rows
+        self.shape = (-1,) if flat else f.shape
+        self.term_weights = (f.term_weights / f.n_terms)[:, None]
+
+    def weights(self, x: Array) -> Vector:
+        spread = self.spread()[:, None] * np.ones(self.f.n_outputs)
+        return spread.reshape(self.shape).astype(x.dtype)
+
+    def spread(self) -> Vector:
+        """The squared lengths of the columns, or their variances under intercepts; 1 for 0."""
+        w = self.f.term_weights
+        spread = self.rows.variances(w)
+        if not self.f.has_intercept:
+            spread = spread + np.asarray(self.rows.combine(w / w.sum()), np.float64) ** 2
+        return np.where(spread > 0, spread, 1.0)
+
+    def predict(self, x: Array) -> Vector:
+        return self.rows.dot_matrix(np.ascontiguousarray(x.reshape(self.f.shape)))
+
+    def predictions(self, x: Array) -> Vector:
+        return self.f.predictions(x.reshape(self.f.shape))[0]
+
+    def value(self, z: Vector) -> float:
+        return self.f.value_at(z + self.f.shift(z))
+
+    def gradient(self, z: Vector) -> Array:
+        return self._pulled(self.f.slopes_at(z + self.f.shift(z)) / self.f.n_terms)
+
+    def seconds(self, z: Vector, moves: Sequence[Vector] = ()) -> Vector:
+        """s of `JointLoss.second` at z, raised to what was met on the way of `moves`.
+
+        The second derivative is concave in s: at a mean of two it is no less than their mean.
+        """
+        s = self.f.seconds_at(z + self.f.shift(z))
+        for move in moves:
+            end = z + move
+            s = (s + self.f.seconds_at(end + self.f.shift(end))) / 2
+        # A loss may be flat far out.
+        return s if self.f.loss.coupled else np.maximum(s, 1e-6 * float(s.max()))
+
+    def totals(self, s: Vector) -> Vector:
+        """The mean second derivative in each output, positive."""
+        each = (self.term_weights * (s * (1 - s) if self.f.loss.coupled else s)).sum(axis=0)
+        return np.maximum(each, max(1e-3 * float(each.max()), 1e-300))
+
+    def bending(self, s: Vector) -> Callable[[Vector], Vector]:
+        """dz -> how the slopes change, intercepts following."""
+        loss, follow = self.f.loss, self.f.follow(s) if self.f.has_intercept else None
+
+        def bent(dz: Vector) -> Vector:
+            if follow is not None:
+                slopes = (self.term_weights * loss.curve(s, dz)).sum(axis=0)
+                dz = dz - (follow @ slopes).astype(dz.dtype)
+            return self.term_weights * loss.curve(s, dz)
+
+        return bent
+
+    def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
+        s = self.seconds(z, moves)
+        bent, scale = self.bending(s), weights.reshape(self.f.shape) * self.totals(s)
+
+        def product(d: Vector) -> tuple[Vector, Vector]:
+            move = self.predict(d)
+            return self._pulled(bent(move)), move
+
+        return Hessian(product, scale.reshape(self.shape).astype(weights.dtype))
+
+    def _pulled(self, each: Vector) -> Array:
+        return np.asarray(self.rows.combine_matrix(each)).reshape(self.shape)
 
 
 class Points(View):
@@ -170,4 +248,6 @@ class Points(View):
 
 def view(f: FiniteSum) -> View:
     """How second-order steps see f."""
+    if isinstance(f, MatrixModel):
+        return JointPredictions(f)
     return Predictions(f) if isinstance(f, LinearModel | WithIntercept) else Points(f)

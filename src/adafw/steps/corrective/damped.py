@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.constraints.base import Constraint
 from adafw.objectives.line import Line
+from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.curvature import Hessian, Vector, View
 from adafw.steps.spectral import backtrack
 from adafw.typing import Array
@@ -75,7 +75,7 @@ def descend(
     return Position(x, here.z + gamma * move, values[gamma])
 
 
-def forcing(gap: float, state: dict[str, Any]) -> float:
+def forcing(gap: float, state: Memory) -> float:
     """The share of the gap of f that is good enough for a model: less, the faster gaps fall.
 
     After Eisenstat and Walker (1996); the last gap is state.

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
     Factored,
     FactoredView,
+    JointFactored,
     as_factors,
     balanced,
     leading,
@@ -42,24 +43,24 @@ class NuclearCorrector(Corrector):
     sets: tuple[type, ...] = (NuclearBall,)
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
+        known = isinstance(f, LinearModel | WithIntercept | MatrixModel) and f.has_hessian
         return known and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
             (state["left"], state["right"]) if state else as_factors(x.reshape(shape), ball.radius)
         )
-        seen = Factored(f, shape)
+        seen = JointFactored(f) if isinstance(f, MatrixModel) else Factored(f, shape)
         if isinstance(constraint, CountedSet):
             constraint.lmo_calls += 1  # the singular pairs that join
         left, right = improved(seen, left, right, ball.radius)
@@ -104,7 +105,7 @@ def _joined(
     share = np.sqrt(radius * gain[kept] / gain.sum())
     new_left, new_right = -u[:, kept] * share, v[:, kept] * share
     move = seen.predict(new_left, new_right) - z
-    gamma = _line(seen, z, move, seen.value(z), float(seen.slopes(z) @ move))
+    gamma = _line(seen, z, move, seen.value(z), float(np.vdot(seen.slopes(z), move)))
     if gamma == 0:
         return left, right, z
     a, b = math.sqrt(1 - gamma), math.sqrt(gamma)
@@ -142,6 +143,7 @@ def _newton_step(
     value, slopes = seen.value(z), seen.matrix(seen.slopes(z))
     g = np.vstack([slopes @ right, slopes.T @ left])
     bend = seen.bends(z)
+    bent = seen.bending(bend)
     norm2, along = float(np.vdot(both, both)), -float(np.vdot(g, both))
     bound = norm2 >= 2 * radius * (1 - 1e-10) and along > 0
     s = along / norm2 if bound else 0.0
@@ -156,7 +158,7 @@ def _newton_step(
     def product(d: Matrix) -> tuple[Matrix, Matrix]:
         dl, dr = d[:p], d[p:]
         dz = seen.predict(dl, right) + seen.predict(left, dr)
-        second = seen.matrix(seen.bent(bend, dz))
+        second = seen.matrix(bent(dz))
         image = np.vstack([second @ right + slopes @ dr, second.T @ left + slopes.T @ dl])
         return image + s * d, dz
 
@@ -170,8 +172,7 @@ def _newton_step(
     d = found.d if found.steps else -tangent(g)
     promise = float(np.vdot(flat, d))
     if not promise < 0:
-        d = -tangent(g)
-        promise = float(np.vdot(flat, d))
+        promise = float(np.vdot(flat, d := -tangent(g)))
     gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
     for _ in range(40):
         end = both + gamma * d
