@@ -53,7 +53,7 @@ class Control:
     """
 
     share: float = 0.1
-    least: int = 2
+    least: int = 4
     epochs: float = 5.0
     judged: float = 0.05
     few: int = 16
@@ -69,7 +69,7 @@ class Control:
 
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
-SOLVED = Control(first=0.03, slope=5.0, waits=False)
+SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
 
 
 def is_auto(algorithm: Algorithm) -> bool:
