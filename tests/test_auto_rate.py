@@ -6,7 +6,7 @@ from scipy import sparse
 
 import adafw
 from adafw import gradients, losses, paths, solver
-from adafw.auto_rate import AutoRate, Control
+from adafw.auto_rate import SOLVED, AutoRate, Control
 
 ALGORITHMS = {
     "AdaCSFW": adafw.AdaCSFW(),
@@ -177,6 +177,50 @@ def test_what_a_window_is_held_against():
         assert promise(steps, 1.0, 1.1) == (True, 20 * 0.1)
         assert promise(steps, 40.0, 44.0) == (True, 5.0)
     assert promise(adafw.AdaGrad(), 0.1, 0.2) == promise(adafw.AdamSFW(), 9, 10) == (False, 1.5)
+
+
+def test_a_window_is_judged_by_its_own_bend():
+    """On squares, all terms looked at: q = <d, H d> / -<g, d> by hand, and the rate that follows."""
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.normal(size=(12, 4)), rng.normal(size=12), losses.Squared())
+    ball, algorithm = adafw.L1Ball(0.5), adafw.AdaFW()
+    begin, end = (
+        adafw.minimize(f, ball, algorithm, max_iterations=n).state for n in (0, Control().least)
+    )
+    d = end.x - begin.x
+    q = (f.gradient(end.x) - f.gradient(begin.x)) @ d / -(f.gradient(begin.x) @ d)
+    first = ball.diameter(4, np.inf) * Control().first
+    factor = np.clip((Control().fresh / q) ** 0.5, 1 / Control().most, Control().most)
+    assert 1 / Control().most < factor < Control().most
+    assert end.search["rate"] == pytest.approx(first * factor, rel=1e-12)
+
+
+def test_windows_grow_with_the_run_up_to_some_epochs():
+    path = AutoRate.__new__(AutoRate)
+    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=4)
+    assert [path._window(t, 400) for t in (0, 39, 50, 1000, 10**5)] == [4, 4, 5, 100, 500]
+    path.algorithm = adafw.AdaFW()
+    assert path._window(10**5, 400) == 5
+
+
+def test_what_is_undone_leaves_no_trace():
+    """A first rate that overflows, and the tenth of it from the start: the same run, draws too."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 5))
+    f = adafw.LinearModel(A, rng.poisson(np.exp(0.3 * A[:, 0])).astype(float), losses.Poisson())
+    ball, algorithm = adafw.LInfBall(2000.0), adafw.AdaGrad(gradient=gradients.CSFW(20))
+    undone = adafw.minimize(f, ball, algorithm, max_iterations=4, record_every=1)
+    rate, tenths = SOLVED.first * 4000.0, 0
+    while True:  # how often it was undone is its own matter
+        tenths += 1
+        at = rate / 10**tenths
+        fixed = adafw.AdaGrad(at, gradient=gradients.CSFW(20))
+        plain = adafw.minimize(f, ball, fixed, max_iterations=4, record_every=1)
+        if np.array_equal(plain.x, undone.x) or tenths == 8:
+            break
+    np.testing.assert_array_equal(undone.x, plain.x)
+    np.testing.assert_array_equal(undone.state.rng, plain.state.rng)
+    assert undone.trace["iteration"].tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("first", [1e-4, 1e4])

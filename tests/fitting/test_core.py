@@ -176,6 +176,28 @@ def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
         assert fit.trace[-1] == again.trace[-1]
 
 
+def test_what_is_kept_of_a_fit_is_what_it_was_then(tmp_path):
+    """The run goes on, and another fit's end writes the file again."""
+    A, targets = problem()
+    fits = fit_targets(Design(A), targets, plan(**{**LONG, "max_epochs": 2})).fits
+    kept = Checkpoint(tmp_path / "c", {}, every_seconds=1e9)
+    now = fits[0].resume
+    kept.begin(0)
+    kept.keep(0, now)
+    assert not (tmp_path / "c").exists(), "it was not yet time to"
+    kept.keep(0, now, always=True)
+    then = now.state.x.copy()
+    now.state.x += 1.0
+    kept.finish(1, fits[1])
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    np.testing.assert_array_equal(back.current[0].state.x, then)
+    kept.finish(0, fits[0])
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (sorted(back.finished), back.current) == ([0, 1], {})
+
+
 def test_a_failure_in_a_thread_is_raised():
     A, _ = problem()
     bad = Targets((np.ones(300), np.full(300, 5.0)))
