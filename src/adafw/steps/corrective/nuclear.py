@@ -27,7 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
-_ENOUGH = 0.003  # share of the gap: a step that gains less than that leaves the rest to new pairs
+_ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave it to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
@@ -80,14 +80,15 @@ def improved(
     slopes = seen.matrix(seen.slopes(z))
     if pairs is None:
         pairs = leading(slopes, min(PAIRS, *slopes.shape))
-    gap = float(np.vdot(slopes @ right, left)) + radius * float(pairs[1][0])
+    start = seen.value(z)
     left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
-        there = _newton_step(seen, left, right, z, radius, _ENOUGH * max(gap, 0.0))
+        there = _newton_step(seen, left, right, z, radius)
         if there is None:
             break
-        left, right, z, enough = there
-        if enough:
+        left, right, z, (before, after) = there
+        noise = 4 * float(np.finfo(z.dtype).eps) * abs(before)
+        if before - after <= max(noise, _ENOUGH * (start - before)):
             break
     return balanced(left, right, radius)
 
@@ -135,11 +136,11 @@ def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: floa
 
 
 def _newton_step(
-    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float, little: float
-) -> tuple[Matrix, Matrix, Matrix, bool] | None:
+    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
+) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
     """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down.
 
-    The last number says whether it gained no more than `little`.
+    Factors, predictions and the values before and after it.
     """
     k, p = left.shape[1], left.shape[0]
     if k == 0:
@@ -185,6 +186,6 @@ def _newton_step(
         new_z = seen.predict(end[:p], end[p:])
         new = seen.value(new_z)
         if new <= value + 1e-4 * gamma * promise + noise:
-            return end[:p], end[p:], new_z, value - new <= max(noise, little)
+            return end[:p], end[p:], new_z, (value, new)
         gamma /= 2
     return None
