@@ -1,5 +1,6 @@
 """Workers that die, come late or are all gone; a scheduler that is gone."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -94,6 +95,23 @@ def test_a_killed_worker_is_no_loss(cluster, parts, single, algorithm, caplog):
     assert any("is lost" in record.message for record in caplog.records)
     assert np.abs(there.x - here.x).max() <= 1e-9 * C.radius
     assert there.gap == pytest.approx(here.gap, rel=1e-6, abs=1e-13)
+
+
+def test_a_worker_that_dies_with_its_answer(cluster, parts, single, monkeypatch):
+    """A part is made, and its worker is gone before it is told of: Dask alone would wait for it."""
+    steady(cluster, 2)
+    gather, victims = cluster._gather, pids(cluster)[:1]
+
+    async def late(*arguments, **options):
+        while victims:
+            os.kill(victims.pop(), signal.SIGKILL)
+            await asyncio.sleep(0.2)
+        return await gather(*arguments, **options)
+
+    monkeypatch.setattr(cluster, "_gather", late)
+    f = make(cluster, parts)
+    x = np.ones(14)
+    np.testing.assert_allclose(f.gradient(x), single.gradient(x), atol=1e-14)
 
 
 def test_a_worker_that_comes_late_gets_work(cluster, parts, caplog):

@@ -43,6 +43,28 @@ def test_any_cut_goes_the_same_way(client, parts, single, cuts):
         assert far <= 1e-9 * RADIUS
 
 
+def test_many_rows_begin_with_the_same_sample(client, data, parts, monkeypatch):
+    from adafw.distributed import DistributedLinearModel
+    from adafw.steps.corrective import sample
+
+    m, loss = 2_000, adafw.losses.Logistic()
+    monkeypatch.setattr(sample, "LEAST_ROWS", m)
+    A, y, _ = data(m=m)
+    here = adafw.LinearModel(A, y, loss)
+    there = DistributedLinearModel.from_parts(parts((0, 700, m), m=m), loss, client=client)
+    constraint, how = adafw.L1Ball(RADIUS), {"max_iterations": 1}
+    x, _, far = both(there, here, constraint, adafw.Corrective(), **how)
+    assert far <= 1e-9 * RADIUS
+    # What has to travel is bounded: with a smaller sample, another point.
+    monkeypatch.setattr(sample, "TRAVEL", 12 * A.nnz // 10)
+    monkeypatch.setattr(sample, "LEAST_ROWS", m // 2)
+    before = there.traffic.received
+    fewer = adafw.minimize(there, constraint, adafw.Corrective(), **how)
+    assert there.traffic.received - before < 12 * A.nnz
+    assert np.abs(fewer.x - x.x).max() > 1e-3
+    assert fewer.gap <= 0.2 * there.value(np.zeros(14))
+
+
 @pytest.mark.parametrize(
     "constraint",
     [

@@ -39,7 +39,7 @@ def test_auto_takes_corrective_steps_where_the_set_has_them(tmp_path, dtype, tas
 
 def test_auto_draws_blocks_where_it_takes_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("adafw.fitting.choice.FULL_PASSES", 0)
-    how = {"constraint": "lp", "constraint_params": {"p": 3}, "max_epochs": 30}
+    how = {"constraint": "lp", "constraint_params": {"p": 3}, "max_epochs": 3}
     here, there = fits(tmp_path, **how)
     assert here.algorithm == there.algorithm
     assert is_of_blocks(there)
@@ -52,3 +52,17 @@ def test_presets_by_name_draw_blocks_too_and_find_their_rate(tmp_path):
     assert is_of_blocks(there)
     assert here.status == there.status == "converged"
     assert there.learning_rate == here.learning_rate  # from the same sample of rows
+
+
+def test_the_search_for_a_rate_reads_its_sample_once(tmp_path):
+    """However few rows there are: each batch of a trial would be a read of its own."""
+    save_parts(tmp_path / "parts", A, Y)
+    B, y = load_parts(tmp_path / "parts", stream=True)
+    for size in (10_000, 100):
+        part, some = Design(B).sample(np.array(y), size, 0)
+        here, same = Design(A).sample(Y, size, 0)
+        assert not part.rows.streamed
+        assert part.rows.shape == here.rows.shape == (min(size, A.shape[0]), A.shape[1])
+        np.testing.assert_array_equal(some, same)
+        x = np.linspace(-1, 1, A.shape[1])
+        np.testing.assert_array_equal(part.rows.dot(x), here.rows.dot(x))

@@ -24,10 +24,12 @@ def local_client(
     options : whatever else `LocalCluster` takes.
     """
     checks.integer(n_workers, "n_workers", 1)
+    # Workers that are threads of this process have no sockets.
+    host = "127.0.0.1" if options.get("processes", True) else None
     cluster = LocalCluster(
         **{
             "n_workers": n_workers, "threads_per_worker": threads_per_worker, "processes": True,
-            "memory_limit": memory_limit, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0",
+            "memory_limit": memory_limit, "host": host, "dashboard_address": "127.0.0.1:0",
             "security": security, **options,
         }
     )  # fmt: skip

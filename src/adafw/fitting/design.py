@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.losses import AnyLoss, JointLoss
+from adafw.memory import machine_bytes
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.rows import Rows, as_rows
 from adafw.typing import Array
 
 #: The largest feature or target: sums of squares of it are finite.
 LARGEST = 1e145
+#: Share of memory for a sample of rows that are on a disk or on other machines.
+SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -107,16 +110,20 @@ class Design:
         return Risk(f, f.best_intercept)
 
     def sample(self, y: NDArray[Any], size: int, seed: int) -> tuple["Design", NDArray[Any]]:
-        """At most `size` rows and their targets, both labels among them."""
-        m = self.rows.shape[0]
-        if m <= size:
+        """At most `size` rows and their targets, both labels among them; always in memory."""
+        m, elsewhere = self.rows.shape[0], self.rows.streamed or self.rows.remote
+        if elsewhere:
+            size = min(size, max(2, int(SHARE * machine_bytes() * m / (12 * self.rows.stored + 1))))
+        if m <= size and not elsewhere:
             return self, y
-        chosen = np.random.default_rng(seed).choice(m, size, replace=False)
-        # With the extreme targets in it, no label is missing and a count above 0 is there.
-        needed = [np.argmin(y, axis=0), np.argmax(y, axis=0)]
-        if y.dtype.kind in "iu":  # class numbers
-            needed = [np.unique(y, return_index=True)[1]]
-        chosen = np.unique(np.concatenate([chosen[2:], *map(np.atleast_1d, needed)]))
+        chosen = np.arange(m)
+        if m > size:
+            some = np.random.default_rng(seed).choice(m, size, replace=False)
+            # With the extreme targets in it, no label is missing and a count above 0 is there.
+            needed = [np.argmin(y, axis=0), np.argmax(y, axis=0)]
+            if y.dtype.kind in "iu":  # class numbers
+                needed = [np.unique(y, return_index=True)[1]]
+            chosen = np.unique(np.concatenate([some[2:], *map(np.atleast_1d, needed)]))
         part = Design._of(self.rows.take(chosen), self)
         if self.weights is not None:
             weights = self.weights[chosen]

@@ -15,6 +15,8 @@ EVERY, LEAST_ROWS = 8, 16_384
 ROWS_EACH = 10
 #: Iterations on the sample, and the share of the value that its gap ends them at.
 ITERATIONS, ENOUGH = 8, 1e-2
+#: Bytes of a sample that has to travel, at most, and of a stored entry with its column's number.
+TRAVEL, ENTRY = 1 << 26, 12
 
 
 def solved_on_sample(
@@ -22,9 +24,10 @@ def solved_on_sample(
 ) -> tuple[Array, Memory] | None:
     """(a point near the minimiser over every eighth row, what is to be remembered), or None.
 
-    None if there are too few rows, they are not at hand, x is no plain start, or the point is no
-    better than x for all rows. The sample is given up where it needs so many coefficients that it
-    would learn its own noise. Linear minimisations over it are not counted, nor its gradients.
+    None if there are too few rows, they are on a disk (where it saved no passes), x is no plain
+    start, or the point is no better than x for all rows. The sample is given up where it needs so
+    many coefficients that it would learn its own noise. Linear minimisations over it are not
+    counted, nor its gradients.
     """
     if np.count_nonzero(x) > 1 or (part := _sample(f, corrector.few, x.size)) is None:
         return None
@@ -51,9 +54,13 @@ def _sample(f: Any, few: bool, n: int) -> Any:
     if not isinstance(f, LinearModel | WithIntercept) or f.n_terms < LEAST_ROWS:
         return None
     model: LinearModel = f.model if isinstance(f, WithIntercept) else f
-    if model.rows.remote or model.rows.streamed or not (few or ROWS_EACH * n <= f.n_terms / EVERY):
+    every = EVERY
+    if model.rows.remote:  # the same rows as here, but for data of more than some 500 MB
+        every = max(every, -(-ENTRY * model.rows.stored // TRAVEL))
+    rows = np.arange(0, f.n_terms, every)
+    enough = rows.size >= LEAST_ROWS // EVERY and (few or ROWS_EACH * n <= rows.size)
+    if model.rows.streamed or not enough:
         return None
-    rows = np.arange(0, f.n_terms, EVERY)
     weights = None if model.sample_weight is None else model.sample_weight[rows]
     if weights is not None and not weights.any():
         return None
