@@ -90,7 +90,7 @@ class SoftmaxShifts(Shifts):
         return b, now[3] < 1e-6
 
     def _descent(self, z: Matrix, b: Matrix, g: Matrix, p: Matrix) -> Matrix:
-        """Newton's step on the loss, cut until it descends; 0 where none does that could be seen."""
+        """Newton's step on the loss, cut until it descends; 0 where no descent could be seen."""
         weighted = self.sorted * p
         full = np.diag(weighted.sum(axis=1)) - weighted @ p.T
         full += (1e-10 * float(np.trace(full)) + 1e-300) * np.eye(self.k)
