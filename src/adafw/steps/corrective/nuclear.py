@@ -27,7 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
-_ENOUGH = 0.003  # share of the gap: a step that gains less than that leaves the rest to new pairs
+_ENOUGH = 0.02  # of what an iteration gained: a step that adds less leaves the rest to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
@@ -80,10 +80,11 @@ def improved(
     slopes = seen.matrix(seen.slopes(z))
     if pairs is None:
         pairs = leading(slopes, min(PAIRS, *slopes.shape))
-    gap = float(np.vdot(slopes @ right, left)) + radius * float(pairs[1][0])
+    value = seen.value(z)
     left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
-        there = _newton_step(seen, left, right, z, radius, _ENOUGH * max(gap, 0.0))
+        gained = value - seen.value(z)
+        there = _newton_step(seen, left, right, z, radius, _ENOUGH * max(gained, 0.0))
         if there is None:
             break
         left, right, z, enough = there
