@@ -126,7 +126,7 @@ class JointFactored(FactoredView):
     """
 
     def __init__(self, f: MatrixModel) -> None:
-        self.f, self.shape = f, f.shape
+        self.f, self.shape = f, (f.rows.shape[1], f.n_outputs)
         self.seen = JointPredictions(f)
         self._last: tuple[Any, Any] = (None, None)
 

@@ -27,7 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
-_ENOUGH = 0.02  # of what an iteration gained: a step that adds less leaves the rest to new pairs
+_ENOUGH = 1e-3  # of what an iteration gained: a step that adds less leaves the rest to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
