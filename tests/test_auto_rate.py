@@ -153,6 +153,7 @@ def test_a_rate_moves_by_what_its_window_met():
     assert path._factor([1.0, 1.0], 1e9, 5.0) == 1 / most
     assert path._factor([-1.0, -1.0], 1.0, 5.0) == 1 / most
     assert 1 / most < path._factor([1.0, -0.1], 1.0, 5.0) < 1  # noise
+    assert path._factor([1.0, -0.1], 1.0, 0.6, waits=True) == 1.0  # a table will know soon
     assert path._factor([1.0, 1.0], -1e-30, 5.0) == 1.0  # rounding at a minimiser
 
 
@@ -161,7 +162,8 @@ def promise(algorithm, begun, ended, t=100):
     path = AutoRate(problem(), adafw.L1Ball(5.0), algorithm, None, lambda a: paths.Generic(), (20,))
     states = [solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.ones(20)},
                            gradient_evaluations=int(50 * e)) for e in (ended, begun)]  # fmt: skip
-    g, target = path._promise(*states, 50)
+    g, target, waits = path._promise(*states, 50)
+    assert waits == (g is None and target == Control().early)
     return g is not None, pytest.approx(target)
 
 
