@@ -177,7 +177,7 @@ def _key(curves: Sequence[Polyline], width: int, top: float) -> list[str]:
     ]
 
 
-def _sign(curve: Curve) -> str:
+def _sign(curve: Polyline) -> str:
     """What stands before a name: dashes, a dot for a single point."""
     if curve.dashed:
         return "- - "
