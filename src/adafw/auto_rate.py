@@ -189,7 +189,7 @@ class AutoRate:
         s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
 
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
-        """The gradient of the table, None where terms are to be asked; q*; whether a table waits."""
+        """The gradient of the table, None if terms are to be asked; q*; whether a table waits."""
         control, gradient = self.control, self.algorithm.gradient
         epochs = s.gradient_evaluations / n_terms
         window = epochs - base.gradient_evaluations / n_terms

@@ -24,8 +24,9 @@ from adafw.solver import State
 class LinearBalls:
     """One compiled call for many iterations, each with a pass over the n coordinates.
 
-    Its workspace holds, where there are any, the slopes at the snapshot of SVRF or LSVRG, which save
-    half of the products, and the level of the last projection, where the search for the next one begins.
+    Its workspace holds, where there are any, the slopes at the snapshot of SVRF or LSVRG, which
+    save half of the products, and the level of the last projection, where the search for the next
+    one begins.
     """
 
     name = "fused"

@@ -55,7 +55,7 @@ def estimate(terms: Terms, batches: Batches, k: int, x: Array, into: Estimate) -
         slopes(terms, batch, start, end, x, changes)
         for p in range(start, end):
             i = batch[p]
-            if kind == CSFW or kind == SAGA:
+            if kind in (CSFW, SAGA):
                 before = memory[i]
                 memory[i] = changes[p - start] / memory.size
                 changes[p - start] = memory[i] - before  # as stored: float32 rounds alpha
