@@ -171,6 +171,7 @@ def test_what_a_window_is_held_against():
     """By the table once it is full, by projected steps before, by terms where there is none."""
     projected = adafw.AdaGrad(gradient=gradients.CSFW())
     for solved in (projected, adafw.AdaCSFW(inner="corrective")):
+        assert promise(solved, 0.0, 0.02) == (True, 0.6 / 0.02)
         assert promise(solved, 0.1, 0.2) == (True, 0.6 / 0.2)
         assert promise(solved, 4.0, 4.4) == (True, 5 * 0.4)
         assert promise(solved, 40.0, 44.0) == (True, 5.0)

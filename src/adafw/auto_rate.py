@@ -199,7 +199,7 @@ class AutoRate:
             return None, control.fresh, False
         if control.waits and epochs < 1:
             return None, control.early, True
-        return g, min(control.top, max(control.slope * window, control.early / epochs)), False
+        return g, max(min(control.top, control.slope * window), control.early / epochs), False
 
     def _factor(
         self, promises: list[float], bend: float, target: float, waits: bool = False
