@@ -168,7 +168,7 @@ def promise(algorithm, begun, ended, t=100):
 
 
 def test_what_a_window_is_held_against():
-    """By the table once it is full, by projected steps before, by terms where there is none."""
+    """By the table once it is full, for projected steps before, else by terms."""
     projected = adafw.AdaGrad(gradient=gradients.CSFW())
     for solved in (projected, adafw.AdaCSFW(inner="corrective")):
         assert promise(solved, 0.0, 0.02) == (True, 0.6 / 0.02)

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, check_separable, draw, renews
+from adafw.gradients.base import GradientEstimator, Table, check_separable, draw, renews
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SAGA(GradientEstimator):
+class SAGA(GradientEstimator[Table]):
     """g_t = G + (m / |B|) sum_{i in B} (fresh_i - alpha_i) a_i, G = sum_i alpha_i a_i.
 
     fresh_i = phi_i'(<a_i, x_t>) / m replaces alpha_i once g_t is formed; alpha starts at 0. B holds
@@ -31,12 +32,12 @@ class SAGA(GradientEstimator):
     def check(self, f: FiniteSum) -> None:
         check_separable(f, "SAGA")
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Table:
         return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
 
     def update(
-        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    ) -> tuple[Array, Table]:
         batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
         alpha = state["alpha"]
         old = f.combine(alpha) if self.is_renewed(t, f.n_terms) else state["gradient"]
@@ -52,6 +53,6 @@ class SAGA(GradientEstimator):
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
 
-    def remembered(self, state: dict[str, Any]) -> Array | None:
+    def remembered(self, state: Table) -> Array | None:
         found: Array = state["gradient"]
         return found

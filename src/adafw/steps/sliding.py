@@ -1,7 +1,7 @@
 """Conditional gradient sliding: an accelerated method whose projections are Frank-Wolfe runs."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from adafw import checks
 from adafw.arrays import dot
@@ -56,8 +56,14 @@ class HazanLuo:
         return Sliding(2 / (k + 1), 3 / k, 2 / (length * k), k == 1)
 
 
+class Centre(TypedDict, total=False):
+    """c; nothing before t = 0."""
+
+    centre: Array
+
+
 @dataclass(frozen=True)
-class SlidingStep(Step):
+class SlidingStep(Step[Centre]):
     """u = argmin over C of <g, u> + beta ||u - c||^2 / 2 to a gap of eta, x <- x + gamma (u - x).
 
     c is the last u; g is asked for at x + gamma (c - x). The subproblem is solved by Frank-Wolfe
@@ -84,20 +90,20 @@ class SlidingStep(Step):
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self._smoothness(f)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Centre:
         return {}
 
-    def layout(self, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, x: Array, t: int) -> Centre:
         return {"centre": x} if t else {}
 
-    def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
+    def query(self, x: Array, t: int, state: Centre) -> Array:
         now = self.rule(t)
         return x if now.restart else x + now.gamma * (state["centre"] - x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Centre,
+    ) -> tuple[Array, Centre]:  # fmt: skip
         now, L = self.rule(t), self._smoothness(f)
         D = constraint.diameter(x.shape) if self.diameter is None else self.diameter
         centre = x if now.restart else state["centre"]
@@ -111,6 +117,7 @@ class SlidingStep(Step):
             gap = -float(dot(slope, d))
             if not gap > eta:
                 break
+            # The curvature underflows where the set is tiny; the whole step is best there.
             u = u + min(1.0, gap / max(beta * float(dot(d, d)), 1e-300)) * d
         return x + now.gamma * (u - x), {"centre": u}
 

@@ -14,7 +14,7 @@ from adafw.constraints import L1Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.point import ARMIJO, largest_entries
 from adafw.typing import Array
@@ -48,18 +48,18 @@ class JointCorrector(Corrector):
         known = isinstance(f, MatrixModel) and f.rows.by_coordinates
         return known and type(constraint.bare) is L1Ball
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         _compile(f)
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms, f.n_outputs):
             f.remember(x, z)  # bit for bit what the run went on with
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         g = g.astype(np.float64, copy=False)
         radius = constraint.scale
         if not float(np.vdot(g, x - constraint.lmo(g))) > 0:
@@ -182,7 +182,7 @@ class _Working:
             self.columns, self.features, self.outputs, turned, self.weights, loss.coupled, diagonal
         )
         diagonal += 1e-8 * float(diagonal.mean()) + 1e-300
-        return self.kernels.Model(
+        return self.kernels.JointModel(
             self.columns, self.features, self.outputs, self.slopes, turned, self.weights, diagonal,
             loss.coupled, inverse,
         )  # fmt: skip

@@ -28,13 +28,18 @@ class Point:
         self.rows, centred = self.model.rows.plain
         self.free = isinstance(f, WithIntercept) or centred
         z, b = f.predictions(x)
-        if b == 0.0 and z.dtype == np.float64 and not centred:
-            self.z, known = z, self.model.curves(x)
+        if z.dtype == np.float64 and not centred:
+            self.z, known = (z + b if b else z), f.curves(x)
         else:
             self.z = z.astype(np.float64) + b
             known = self.model.curves_at(self.z)
         self.value, self.slopes, self.bends = known
         self._tried: tuple[float, Vector, float, Vector, Vector] | None = None
+
+    @property
+    def curves(self) -> tuple[float, Vector, Vector]:
+        """As `LinearModel.curves_at` gives them."""
+        return self.value, self.slopes, self.bends
 
     def shift(self, mixed_move: float, total: float) -> float:
         """How b moves best, to second order, when x moves: mixed_move = <A^T bends, dx>."""
