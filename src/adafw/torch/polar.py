@@ -134,9 +134,7 @@ def _gram(x: Tensor) -> Tensor:
         return x @ x.mT
     top, bottom = x[:half], x[half:]
     below = bottom @ top.mT
-    return torch.cat(
-        [torch.cat([_gram(top), below.mT], 1), torch.cat([below, _gram(bottom)], 1)]
-    )
+    return torch.cat([torch.cat([_gram(top), below.mT], 1), torch.cat([below, _gram(bottom)], 1)])
 
 
 def _quadratic(a: Tensor, b: float, c: float) -> Tensor:
