@@ -28,7 +28,7 @@ class Start(NamedTuple):
     learning_rate: float
 
 
-_SPECTRAL, _NUCLEAR = Start(20.0, 1e-3, 3e-3), Start(6.0, 3e-3, 1e-3)
+_SPECTRAL = _NUCLEAR = Start(20.0, 1e-3, 3e-3)
 _STARTS: dict[Any, Start] = {
     LInfBall: Start(20.0, 1e-3, 3e-3),
     L2Ball: Start(6.0, 1e-3, 3e-3),
