@@ -146,7 +146,7 @@ def _claims(table: dict[str, Any]) -> str:
     for claim in table["claims"]:
         where = f"{claim['problem']}: " if several else ""
         lines.append(f"* **{claim['verdict']}**: {where}{claim['statement']} ({claim['source']})")
-        lines += [f"  * {piece}" for piece in claim["evidence"].split("; ")]
+        lines += [f"  * {piece}" for piece in claim["evidence"].split("; ") if piece]
     return "\n".join(lines)
 
 
