@@ -169,7 +169,7 @@ def walk(
     radii: Any,
     deadline: Deadline,
 ) -> Iterator[tuple[float, Fitted]]:
-    """Fits from small to large radii, begun where the last two point; ends with the deadline."""
+    """Fits from small to large radii, each begun where the last two point, until the deadline."""
     steps = _Walk(design, targets, settings, deadline)
     for radius in radii:
         fitted = steps.to(float(radius), settings.tol)
