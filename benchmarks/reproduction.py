@@ -151,16 +151,6 @@ def _folded(text: str) -> str:
 
 
 def _claims(table: dict[str, Any]) -> str:
-<<<<<<< HEAD
-    """A claim, its verdict, and below it the evidence, piece by piece."""
-    several = len(table["data"]) > 1
-    lines = []
-    for claim in table["claims"]:
-        where = f"{claim['problem']}: " if several else ""
-        lines.append(f"* **{claim['verdict']}**: {where}{claim['statement']} ({claim['source']})")
-        lines += [f"  * {piece}" for piece in claim["evidence"].split("; ") if piece]
-    return "\n".join(lines)
-=======
     """Problem by problem: a claim, its verdict, and below it the evidence, piece by piece."""
     blocks = []
     for problem, claims in _by_problem(judged(table)).items():
@@ -185,7 +175,6 @@ def _tables(found: dict[str, tuple[list[str], list[list[str]]]]) -> str:
     for problem, (head, rows) in found.items():
         blocks += [f"### {problem}"] * (len(found) > 1) + [_markdown(head, rows)]
     return "\n\n".join(blocks)
->>>>>>> site
 
 
 def _finals(table: dict[str, Any]) -> str:
