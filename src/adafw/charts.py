@@ -17,7 +17,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 12, 44
 
 
 @dataclass(frozen=True)
-class Curve:
+class Polyline:
     """Points to join by a line; those that have no place on the axes are left out."""
 
     x: NDArray[np.float64]
@@ -77,7 +77,7 @@ class Axis:
 
 
 def line_chart(
-    curves: Sequence[Curve],
+    curves: Sequence[Polyline],
     x_label: str,
     y_label: str,
     log: bool = False,
@@ -109,11 +109,11 @@ def line_chart(
     return "".join([*parts, "</svg>"])
 
 
-def _drawable(curve: Curve, log: bool) -> Curve:
+def _drawable(curve: Polyline, log: bool) -> Polyline:
     good = np.isfinite(curve.x) & np.isfinite(curve.y)
     if log:
         good &= curve.y > 0
-    return Curve(curve.x[good], curve.y[good], curve.name, curve.colour, curve.dashed)
+    return Polyline(curve.x[good], curve.y[good], curve.name, curve.colour, curve.dashed)
 
 
 def _grid(x: Axis, y: Axis, floor: float) -> list[str]:
@@ -154,17 +154,17 @@ def _labels(x_label: str, y_label: str, width: int, height: int) -> list[str]:
     ]
 
 
-def _line(curve: Curve, x: Axis, y: Axis) -> str:
+def _line(curve: Polyline, x: Axis, y: Axis) -> str:
     colour = COLOURS[curve.colour % len(COLOURS)]
     points = list(zip(x.place(curve.x), y.place(curve.y), strict=True))
     if len(points) == 1:
-        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="4" fill="{colour}"/>'
     way = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
     dashes = ' stroke-dasharray="5 4"' if curve.dashed else ""
     return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>'
 
 
-def _key(curves: Sequence[Curve], width: int, top: float) -> list[str]:
+def _key(curves: Sequence[Polyline], width: int, top: float) -> list[str]:
     """Names at the right, above or below the curves."""
     named = [curve for curve in curves if curve.name]
     if len(named) > MOST_NAMES:
@@ -172,6 +172,13 @@ def _key(curves: Sequence[Curve], width: int, top: float) -> list[str]:
     return [
         f'<text x="{width - _RIGHT - 6}" y="{top + 14 + 16 * k:.0f}" text-anchor="end" '
         f'fill="{COLOURS[curve.colour % len(COLOURS)]}">'
-        f"{'- - ' if curve.dashed else ''}{escape(curve.name)}</text>"
+        f"{_sign(curve)}{escape(curve.name)}</text>"
         for k, curve in enumerate(named)
     ]
+
+
+def _sign(curve: Polyline) -> str:
+    """What stands before a name: dashes, a dot for a single point."""
+    if curve.dashed:
+        return "- - "
+    return "● " if curve.x.size == 1 else ""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.constraints.base import Constraint
 from adafw.fitting.core import Deadline, Fitted, fit_targets
 from adafw.fitting.design import Design
 from adafw.fitting.predictor import LinearPredictor
@@ -22,8 +23,11 @@ Rule = Literal["best", "one_se"]
 #: Shares of the objective without features: the smallest radius lowers it by at most this much;
 #: the largest, if doubled, by at most that much, or leaves no more of it than the last.
 _LEAST, _MOST, _LEFT = 0.02, 0.01, 0.02
-#: Tolerance of the fits that only find the largest radius, and doublings at most.
-_ROUGH, _DOUBLINGS = 1e-3, 60
+#: Of the fits that only find the largest radius: their tolerance, as a share of the same; by how
+#: much radii grow, and how often at most.
+_ROUGH, _GROWTH, _STEPS = 1e-3, 1.5, 100
+#: How far a start may be beyond the last two solutions, as a share of the way between them.
+_FAR = 2.0
 #: What a fit must not have ended by for its radius to count.
 _CUT = ("max_seconds", "interrupted", "not started")
 
@@ -126,8 +130,8 @@ def find_radii(problem: Problem, count: int, deadline: Deadline) -> NDArray[np.f
     """`count` radii, evenly on a logarithmic scale, from no effect to where the set stops binding.
 
     The smallest lowers the objective by at most 2 %, as the gradient at 0 proves. The largest is
-    found by doubling: its solution proves that twice the radius would gain at most 1 %, or leaves
-    but 2 % of the objective, as in separable data, whose sets never stop binding.
+    found by growing radii: its solution proves that twice the radius would gain at most 1 %, or
+    leaves but 2 % of the objective, as in separable data, whose sets never stop binding.
     """
     design, targets = problem.part()
     settings = problem.settings
@@ -137,12 +141,24 @@ def find_radii(problem: Problem, count: int, deadline: Deadline) -> NDArray[np.f
     if not slope > 0 or not size > 0:  # no feature says anything: any radius gives the same model
         return np.ones(1)
     smallest = radius = _LEAST * size / slope
-    rough = replace(settings, tol=max(settings.tol, _ROUGH))
-    doubling = (smallest * 2.0**k for k in range(1, _DOUBLINGS))
-    for radius, fitted in walk(design, targets, rough, doubling, deadline):
-        at = Tangent.at(design, targets, settings, fitted.predictor.coef)
-        if at.gap(2 * radius) <= _MOST * size or at.value - at.least <= _LEFT * size:
+    last, left = (smallest, at.value), _LEFT * size + at.least
+    steps = _Walk(design, targets, settings, deadline)
+    for k in range(1, _STEPS):
+        # A value is told from what is left of it by a tenth of that, however small it is itself.
+        tol = max(settings.tol, _ROUGH * size / max(last[1] - at.least, left - at.least))
+        fitted = steps.to(smallest * _GROWTH**k, min(tol, 0.1))
+        if fitted is None:
             break
+        radius = smallest * _GROWTH**k
+        at = Tangent.at(design, targets, settings, fitted.predictor.coef)
+        if at.gap(2 * radius) <= _MOST * size:
+            break
+        if at.value <= left:
+            # The minimum is convex in the radius: where the chord says so, no more is left.
+            share = (last[1] - left) / (last[1] - at.value) if last[1] > at.value else 1.0
+            radius = last[0] + min(max(share, 0.0), 1.0) * (radius - last[0])
+            break
+        last = (radius, at.value)
     return np.geomspace(smallest, radius, count) if count > 1 else np.array([radius])
 
 
@@ -153,19 +169,62 @@ def walk(
     radii: Any,
     deadline: Deadline,
 ) -> Iterator[tuple[float, Fitted]]:
-    """Fits from small to large radii, each begun where the last ended; ends with the deadline."""
-    starts: list[Any] | None = None
+    """Fits from small to large radii, each begun where the last two point, until the deadline."""
+    steps = _Walk(design, targets, settings, deadline)
     for radius in radii:
-        if deadline.left == 0:
+        fitted = steps.to(float(radius), settings.tol)
+        if fitted is None:
             return
-        plan = targets.plan(replace(settings, radius=float(radius)), design.rows.shape[1])
-        fitted = fit_targets(design, targets, plan, starts=starts, deadline=deadline)
+        yield float(radius), fitted
+
+
+@dataclass
+class _Walk:
+    """Fits at one radius after the other, and where the next one begins."""
+
+    design: Design
+    targets: Targets
+    settings: Settings
+    deadline: Deadline
+    #: (radius, points) of the last two fits.
+    known: list[tuple[float, list[Any]]] = field(default_factory=list)
+
+    def to(self, radius: float, tol: float) -> Fitted | None:
+        """The fit of this radius; None if the deadline was before its end."""
+        if self.deadline.left == 0:
+            return None
+        settings = replace(self.settings, radius=radius, tol=tol)
+        plan = self.targets.plan(settings, self.design.rows.shape[1])
+        fitted = fit_targets(
+            self.design, self.targets, plan, starts=self._starts(radius, plan.constraint),
+            deadline=self.deadline,
+        )  # fmt: skip
         if fitted.interrupted:
             raise KeyboardInterrupt
         if any(fit.status in _CUT for fit in fitted.fits):
-            return
-        starts = targets.points(fitted.predictor.coef)
-        yield float(radius), fitted
+            return None
+        self.known = [*self.known[-1:], (radius, self.targets.points(fitted.predictor.coef))]
+        return fitted
+
+    def _starts(self, radius: float, constraint: Constraint) -> list[Any] | None:
+        """On the line through the last two solutions, which move little from it.
+
+        Coefficients that are 0, or would change their sign, are 0.
+        """
+        if len(self.known) < 2 or not constraint.radial:
+            return self.known[-1][1] if self.known else None
+        (before, first), (last, second) = self.known
+        ahead = (radius - last) / (last - before) if last > before else 0.0
+        if not 0 < ahead <= _FAR:
+            return second
+        found = []
+        for x0, x in zip(first, second, strict=True):
+            line = x + ahead * (x - x0)
+            start = np.where(line * x > 0, line, 0.0)
+            if constraint.projection is None:
+                start = start / (1 + constraint.violation(start))
+            found.append(start)  # projected, where it can be, when the fit begins
+        return found
 
 
 @dataclass(frozen=True)

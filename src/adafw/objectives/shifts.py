@@ -1,5 +1,6 @@
 """The best intercepts for given predictions, one number an output."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -14,6 +15,7 @@ from adafw.rows import DenseRows
 Matrix = NDArray[Any]
 
 _STEPS = 50  # Newton steps; 3 to 8 are usual
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class Shifts(ABC):
@@ -42,7 +44,7 @@ class SoftmaxShifts(Shifts):
     """
 
     def __init__(self, y: Matrix, k: int, weights: Matrix) -> None:
-        self.y, self.weights, self.k = y, weights.astype(np.float64), k
+        self.weights, self.k = weights.astype(np.float64), k
         share = np.bincount(y, self.weights, minlength=k)
         if not (share > 0).all():
             raise ValueError(
@@ -51,12 +53,16 @@ class SoftmaxShifts(Shifts):
                 "without an intercept."
             )
         self.start = np.log(share / share.sum())
-        self.own = np.zeros((len(y), k), bool)
-        self.own[np.arange(len(y)), y] = True
+        # Inside, samples are columns in the order of their classes: sums over classes run along
+        # whole rows, and what belongs to a class is one block.
+        self.order = np.argsort(y, kind="stable")
+        self.y, self.sorted = y[self.order], self.weights[self.order]
+        self.ends = np.cumsum(np.bincount(y, minlength=k))
+        self.places = np.arange(len(y))
 
     def best(self, z: Matrix) -> Matrix:
-        double = z.astype(np.float64, copy=False)
-        b, done = self._solve(double, self.start - double.mean(axis=0))
+        double = np.ascontiguousarray(z[self.order].T, np.float64)
+        b, done = self._solve(double, self.start - double.mean(axis=1))
         if not done:
             T = float(np.ptp(double)) / 4
             b = self.start * T
@@ -67,38 +73,44 @@ class SoftmaxShifts(Shifts):
         return np.asarray((b - b.mean()).astype(z.dtype))
 
     def _solve(self, z: Matrix, b: Matrix) -> tuple[Matrix, bool]:
-        """(b, whether what is left is rounding error)."""
-        now, noise = self._sides(z, b), 4 * np.finfo(np.float64).eps
+        """(b, whether what is left is rounding error); z of shape (k, m), classes in order."""
+        now, noise = self._sides(z, b), 4 * _EPS * max(1.0, math.sqrt(z.shape[1]) / 16)
         for _ in range(_STEPS):
             up, down, p, off = now
             if (np.abs(up - down) <= noise * (up + down)).all():
                 return b, True
             step = self._newton(up, down, p)
             there = self._sides(z, b + step)
+            # Far from the root the logarithms are no guide; the loss itself, which is convex, is.
             if not there[3] < 0.9 * off:
                 step = self._descent(z, b, up - down, p)
-                there = self._sides(z, b + step)
                 if not step.any():  # the loss has no digit left that could fall
                     return b, off < 1e-6
+                there = self._sides(z, b + step)
             b, now = b + step, there
         return b, now[3] < 1e-6
 
     def _descent(self, z: Matrix, b: Matrix, g: Matrix, p: Matrix) -> Matrix:
-        """Newton's step on the loss, cut until it descends; 0 where none does."""
-        weighted = self.weights[:, None] * p
-        full = np.diag(weighted.sum(axis=0)) - weighted.T @ p
+        """Newton's step on the loss, cut until it descends; 0 where none is seen to."""
+        weighted = self.sorted * p
+        full = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        # Singular along (1, .., 1), which changes no probability; the ridge leaves that alone.
         full += (1e-10 * float(np.trace(full)) + 1e-300) * np.eye(self.k)
         d = -np.linalg.solve(full, g)
+        # No b needs to be further away than the scores are from each other.
         d *= min(1.0, float(np.ptp(z)) / max(float(np.abs(d).max()), 1e-300))
-        value, slope, gamma = self._loss(z + b), float(g @ d), 1.0
-        for _ in range(60):
-            if self._loss(z + b + gamma * d) < value + 1e-4 * gamma * slope:
+        value, slope, gamma = self._loss(z, b), float(g @ d), 1.0
+        while gamma > 2.0**-60 and -gamma * slope > _EPS * value:
+            if self._loss(z, b + gamma * d) < value + 1e-4 * gamma * slope:
                 return np.asarray(gamma * d)
             gamma /= 2
         return np.zeros_like(b)
 
-    def _loss(self, z: Matrix) -> float:
-        return float(self.weights @ Softmax().value(z, self.y))
+    def _loss(self, z: Matrix, b: Matrix) -> float:
+        u = z + b[:, None]
+        rest = u - u[self.y, self.places]
+        top = np.maximum(rest.max(axis=0), 0)
+        return float(self.sorted @ (top + np.log(np.exp(rest - top).sum(axis=0))))
 
     def inverse(self, s: Matrix) -> Matrix:
         w = self.weights / len(self.weights)
@@ -107,22 +119,28 @@ class SoftmaxShifts(Shifts):
         return np.linalg.pinv(full, rcond=1e-13, hermitian=True)
 
     def _sides(self, z: Matrix, b: Matrix) -> tuple[Matrix, Matrix, Matrix, float]:
-        """(up, down, weighted probabilities, largest |ln(up / down)|)."""
-        p = Softmax().probabilities(z + b)
-        others = np.where(self.own, 0.0, p)
-        up = self.weights @ others
+        """(up, down, probabilities, largest |ln(up / down)|)."""
+        p = z + b[:, None]
+        np.exp(p - p.max(axis=0), out=p)
+        p /= p.sum(axis=0)
+        others = p.copy()
+        others[self.y, self.places] = 0.0
+        up = others @ self.sorted
         # 1 - p of the own class, as a sum: near p = 1 a difference would have no digits.
-        down = np.bincount(self.y, self.weights * others.sum(axis=1), minlength=self.k)
+        down = np.add.reduceat(self.sorted * others.sum(axis=0), [0, *self.ends[:-1]])
         tiny = np.finfo(np.float64).tiny
         up, down = np.maximum(up, tiny), np.maximum(down, tiny)
         return up, down, p, float(np.abs(np.log(up / down)).max())
 
     def _newton(self, up: Matrix, down: Matrix, p: Matrix) -> Matrix:
         """-J^+ r with J_cl = d r_c / d b_l."""
-        others = np.where(self.own, 0.0, p) * self.weights[:, None]
-        mine = np.where(self.own, p, 0.0) * self.weights[:, None]
-        rise = np.diag(others.sum(axis=0)) - others.T @ p
-        fall = np.diag(mine.sum(axis=0)) - mine.T @ p
+        weighted = self.sorted * p
+        mine, products = weighted[self.y, self.places], np.empty((self.k, self.k))
+        for c, (first, last) in enumerate(zip([0, *self.ends[:-1]], self.ends, strict=True)):
+            products[c] = p[:, first:last] @ mine[first:last]
+        weighted[self.y, self.places] = 0.0
+        rise = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        fall = np.diag(np.add.reduceat(mine, [0, *self.ends[:-1]])) - products
         jacobian = rise / up[:, None] + fall / down[:, None]
         step = -np.linalg.lstsq(jacobian, np.log(up / down), rcond=1e-12)[0]
         largest = float(np.abs(step).max())

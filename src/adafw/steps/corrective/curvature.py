@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.rows import Rows
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
 #: d -> (H d, the change of the predictions along d, empty where it is not known).
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
+_CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _SMALL = 200  # columns up to which forming H is cheaper than the products it saves
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnHessian:
     """H = A^T diag(bends) A - mixed mixed^T / total by the columns of A (CSR arrays of A^T).
 
     The second term is that of an intercept minimised out; without one, total is 0.
@@ -42,7 +44,7 @@ class Hessian:
     product: Product
     scale: Vector
     matrix: NDArray[Any] | None = None
-    columns: Callable[[], Columns] | None = None
+    columns: Callable[[], ColumnHessian] | None = None
 
 
 class View(ABC):
@@ -80,6 +82,18 @@ class View(ABC):
         """
 
 
+def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
+    """The weighted mean squares of the columns, less their means where these do not count.
+
+    A column that is constant but for rounding has slopes that are rounding: it weighs as much as
+    the heaviest, so that they do not become steps.
+    """
+    spread = np.asarray(rows.variances(w), np.float64)
+    squares = spread + np.asarray(rows.combine(w / w.sum()), np.float64).ravel() ** 2
+    found = np.where(spread > _CONSTANT * squares, spread, 0.0) if centred else squares
+    return np.where(found > 0, found, float(found.max()) or 1.0)
+
+
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
@@ -87,14 +101,12 @@ class Predictions(View):
         self.f = f
         self.model = f.model if isinstance(f, WithIntercept) else f
         self.rows = f.rows
+        self._last: tuple[Vector, Vector, Any] | None = None
 
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
         w = self.model.term_weights if self.model.term_weights.size else np.ones(m, self.f.dtype)
-        spread = self.rows.variances(w)
-        if not isinstance(self.f, WithIntercept):
-            spread = spread + np.asarray(self.rows.combine(w / w.sum()), np.float64).ravel() ** 2
-        return np.where(spread > 0, spread, 1.0).astype(x.dtype)
+        return column_weights(self.rows, w, isinstance(self.f, WithIntercept)).astype(x.dtype)
 
     def predict(self, x: Array) -> Vector:
         return self.rows.dot(x)
@@ -103,15 +115,17 @@ class Predictions(View):
         return self.f.predictions(x)[0]
 
     def value(self, z: Vector) -> float:
-        return self.model.value_at(self._shifted(z))
+        return float(self._curves(z)[1][0])
 
     def gradient(self, z: Vector) -> Array:
-        return self.rows.combine(self.model.slopes_at(self._shifted(z)) / self.f.n_terms)
+        return self.rows.combine(self._curves(z)[1][1].astype(self.f.dtype, copy=False))
 
     def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
-        shifted = self._shifted(z)
-        ends = [self._shifted(z + move) - shifted for move in moves]
-        bends = self.model.bends(shifted, ends) / self.f.n_terms
+        shifted, (_, _, bends) = self._curves(z)
+        if moves:
+            ends = [self._shifted(z + move) - shifted for move in moves]
+            bends = self.model.bends(shifted, ends) / self.f.n_terms
+        bends = bends.astype(self.f.dtype, copy=False)
         total = float(bends.sum(dtype=np.float64))
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
@@ -134,14 +148,96 @@ class Predictions(View):
         if not rows.listed:
             return Hessian(product, scale)
 
-        def columns() -> Columns:
+        def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
-            return Columns(rows.column_arrays(), bends, own, total if follows else 0.0)
+            return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
 
+    def _curves(self, z: Vector) -> tuple[Vector, Any]:
+        """(z + b; value, slopes and bends there): of the last z, asked for in turn."""
+        last = self._last
+        if last is None or not (last[0] is z or np.array_equal(last[0], z)):
+            shifted = self._shifted(z)
+            last = self._last = (z, shifted, self.model.curves_at(shifted))
+        return last[1], last[2]
+
     def _shifted(self, z: Vector) -> Vector:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
+
+
+class JointPredictions(View):
+    """Several outputs at once, Z = A X; their intercepts follow Z and are minimised out.
+
+    x may be X or, for steps that know vectors only, its entries in one row: `flat`.
+    """
+
+    def __init__(self, f: MatrixModel, flat: bool = False) -> None:
+        self.f, self.rows = f, f.rows
+        self.shape = (-1,) if flat else f.shape
+        self.term_weights = (f.term_weights / f.n_terms)[:, None]
+
+    def weights(self, x: Array) -> Vector:
+        spread = self.spread()[:, None] * np.ones(self.f.n_outputs)
+        return spread.reshape(self.shape).astype(x.dtype)
+
+    def spread(self) -> Vector:
+        """What a feature weighs in the predictions."""
+        return column_weights(self.rows, self.f.term_weights, self.f.has_intercept)
+
+    def predict(self, x: Array) -> Vector:
+        return self.rows.dot_matrix(np.ascontiguousarray(x.reshape(self.f.shape)))
+
+    def predictions(self, x: Array) -> Vector:
+        return self.f.predictions(x.reshape(self.f.shape))[0]
+
+    def value(self, z: Vector) -> float:
+        return self.f.value_at(z + self.f.shift(z))
+
+    def gradient(self, z: Vector) -> Array:
+        return self._pulled(self.f.slopes_at(z + self.f.shift(z)) / self.f.n_terms)
+
+    def seconds(self, z: Vector, moves: Sequence[Vector] = ()) -> Vector:
+        """s of `JointLoss.second` at z, raised to what was met on the way of `moves`.
+
+        The second derivative is concave in s: at a mean of two it is no less than their mean.
+        """
+        s = self.f.seconds_at(z + self.f.shift(z))
+        for move in moves:
+            end = z + move
+            s = (s + self.f.seconds_at(end + self.f.shift(end))) / 2
+        # A loss may be flat far out.
+        return s if self.f.loss.coupled else np.maximum(s, 1e-6 * float(s.max()))
+
+    def totals(self, s: Vector) -> Vector:
+        """The mean second derivative in each output, positive."""
+        each = (self.term_weights * (s * (1 - s) if self.f.loss.coupled else s)).sum(axis=0)
+        return np.maximum(each, max(1e-3 * float(each.max()), 1e-300))
+
+    def bending(self, s: Vector) -> Callable[[Vector], Vector]:
+        """dz -> how the slopes change, intercepts following."""
+        loss, follow = self.f.loss, self.f.follow(s) if self.f.has_intercept else None
+
+        def bent(dz: Vector) -> Vector:
+            if follow is not None:
+                slopes = (self.term_weights * loss.curve(s, dz)).sum(axis=0)
+                dz = dz - (follow @ slopes).astype(dz.dtype)
+            return self.term_weights * loss.curve(s, dz)
+
+        return bent
+
+    def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
+        s = self.seconds(z, moves)
+        bent, scale = self.bending(s), weights.reshape(self.f.shape) * self.totals(s)
+
+        def product(d: Vector) -> tuple[Vector, Vector]:
+            move = self.predict(d)
+            return self._pulled(bent(move)), move
+
+        return Hessian(product, scale.reshape(self.shape).astype(weights.dtype))
+
+    def _pulled(self, each: Vector) -> Array:
+        return np.asarray(self.rows.combine_matrix(each)).reshape(self.shape)
 
 
 class Points(View):
@@ -170,4 +266,6 @@ class Points(View):
 
 def view(f: FiniteSum) -> View:
     """How second-order steps see f."""
+    if isinstance(f, MatrixModel):
+        return JointPredictions(f)
     return Predictions(f) if isinstance(f, LinearModel | WithIntercept) else Points(f)

@@ -1,12 +1,15 @@
 """Matrices as products of factors, and linear models of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.steps.corrective.curvature import JointPredictions
 
 Matrix = NDArray[Any]
 
@@ -39,9 +42,9 @@ class FactoredView(ABC):
     def bends(self, z: Matrix) -> Matrix:
         """phi'' / m, never quite 0: a loss may be flat far out."""
 
-    def bent(self, bends: Matrix, dz: Matrix) -> Matrix:
-        """How slopes change along dz."""
-        return np.asarray(bends * dz)
+    def bending(self, bends: Matrix) -> Callable[[Matrix], Matrix]:
+        """dz -> how slopes change along it."""
+        return lambda dz: np.asarray(bends * dz)
 
     @abstractmethod
     def diagonals(self, bends: Matrix, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
@@ -93,11 +96,12 @@ class Factored(FactoredView):
         bends = self.model.seconds_at(self._shifted(z)) / self.f.n_terms
         return np.maximum(bends, 1e-6 * float(bends.max()))
 
-    def bent(self, bends: Matrix, dz: Matrix) -> Matrix:
-        """How slopes change along dz; an intercept takes up its mean."""
-        if isinstance(self.f, WithIntercept) and bends.sum() > 0:
-            dz = dz - float(bends @ dz) / float(bends.sum())
-        return bends * dz
+    def bending(self, bends: Matrix) -> Callable[[Matrix], Matrix]:
+        """dz -> how slopes change along it; an intercept takes up its mean."""
+        total = float(bends.sum()) if isinstance(self.f, WithIntercept) else 0.0
+        if not total > 0:
+            return super().bending(bends)
+        return lambda dz: np.asarray(bends * (dz - float(bends @ dz) / total))
 
     def diagonals(self, bends: Matrix, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         """Those of the Hessian in L and in R, or numbers of their size."""
@@ -113,6 +117,55 @@ class Factored(FactoredView):
 
     def _shifted(self, z: Matrix) -> Matrix:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
+
+
+class JointFactored(FactoredView):
+    """Several outputs at once: X = L R^T has one row a feature, R one row an output.
+
+    Predictions are (A L) R^T: as many products with A as the rank, whatever the outputs.
+    """
+
+    def __init__(self, f: MatrixModel) -> None:
+        self.f, self.shape = f, (f.rows.shape[1], f.n_outputs)
+        self.seen = JointPredictions(f)
+        self._last: tuple[Any, Any] = (None, None)
+
+    def predict(self, left: Matrix, right: Matrix) -> Matrix:
+        low = self.f.rows.dot_matrix(np.ascontiguousarray(left, self.f.dtype))
+        return np.asarray(low @ right.T)
+
+    def matrix(self, weights: Matrix) -> Any:
+        return self.f.rows.combine_matrix(weights).astype(np.float64, copy=False)
+
+    def value(self, z: Matrix) -> float:
+        return self.f.value_at(self._shifted(z))
+
+    def slopes(self, z: Matrix) -> Matrix:
+        return self.f.slopes_at(self._shifted(z)) / self.f.n_terms
+
+    def bends(self, z: Matrix) -> Matrix:
+        """s of `JointLoss.second`."""
+        return self.f.seconds_at(self._shifted(z))
+
+    def bending(self, bends: Matrix) -> Callable[[Matrix], Matrix]:
+        return self.seen.bending(bends)
+
+    def diagonals(self, bends: Matrix, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        totals = self.seen.totals(bends)
+        low = self.f.rows.dot_matrix(np.ascontiguousarray(left, self.f.dtype))
+        size = (self.seen.term_weights * (low - low.mean(axis=0)) ** 2).sum(axis=0)
+        return self.spread[:, None] * (totals @ right**2), totals[:, None] * size
+
+    @cached_property
+    def spread(self) -> Matrix:
+        """What a feature weighs in the predictions."""
+        return self.seen.spread()
+
+    def _shifted(self, z: Matrix) -> Matrix:
+        """z + b(z), remembered for the last z: value, slopes and bends are asked for in turn."""
+        if self._last[0] is not z:
+            self._last = (z, z + self.f.shift(z))
+        return np.asarray(self._last[1])
 
 
 def leading(slopes: Any, count: int, tol: float = 1e-10) -> tuple[Matrix, Matrix, Matrix]:

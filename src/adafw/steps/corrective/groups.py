@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.k_sparse import KSparse
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Hessian, Vector, view
+from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
 from adafw.steps.corrective.damped import STEPS, at, descend, forcing
 from adafw.typing import Array
 
@@ -34,34 +34,39 @@ class GroupCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
+        if isinstance(f, MatrixModel):
+            whole: Any = constraint.bare
+            return isinstance(whole, GroupBall) and holds_rows(whole)
         known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
         flat = f.shape is not None and len(f.shape) == 1
         return known and flat and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {"gap": 0.0}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
         whole: Any = constraint.bare
-        chosen = _working_set(whole, x, g)
+        flat, slopes = x.reshape(-1), g.reshape(-1)
+        chosen = _working_set(whole, flat, slopes)
         small: Any = f
         if chosen.size < x.size:
             small = _restricted(f, chosen)
         part = _part(whole, chosen)
-        y = _newton(small, part, x[chosen], g[chosen], gap, state)
-        moved = np.zeros_like(x)
+        y = _newton(small, part, flat[chosen], slopes[chosen], gap, state)
+        moved = np.zeros_like(flat)
         moved[chosen] = y
-        return moved, state
+        return moved.reshape(x.shape), state
 
 
 def _working_set(kind: Any, x: Array, g: Array) -> NDArray[np.int64]:
@@ -85,8 +90,13 @@ def _working_set(kind: Any, x: Array, g: Array) -> NDArray[np.int64]:
     return np.flatnonzero(kept[labels])
 
 
-def _restricted(f: Any, chosen: NDArray[np.int64]) -> LinearModel | WithIntercept:
+def _restricted(f: Any, chosen: NDArray[np.int64]) -> LinearModel | WithIntercept | MatrixModel:
     """The same loss of the chosen columns alone."""
+    if isinstance(f, MatrixModel):
+        rows = f.rows.columns(chosen[:: f.n_outputs] // f.n_outputs)
+        return MatrixModel(
+            rows, f.y, f.loss, f.sample_weight, n_outputs=f.n_outputs, intercept=f.has_intercept
+        )
     model = f.model if isinstance(f, WithIntercept) else f
     small = LinearModel(model.rows.columns(chosen), model.y, model.loss, model.sample_weight)
     return WithIntercept(small) if isinstance(f, WithIntercept) else small
@@ -98,9 +108,9 @@ def _part(kind: Any, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
     return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
 
 
-def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: dict[str, Any]) -> Array:
+def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: Memory) -> Array:
     """A few Newton steps on the restricted problem."""
-    seen = view(f)
+    seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)
     for _ in range(STEPS):
         model = _Model(here.x, g, part, gap, forcing(gap, state))
@@ -233,6 +243,12 @@ class _SparseFace:
             free |= (size >= radius * (1 - _EDGE)) & (slopes * y > 0)
         normal = np.where(free, np.sign(y), 0.0) if tight else np.zeros_like(y)
         return _Tangent(free, normal, np.zeros_like(y), np.zeros_like(y))
+
+
+def holds_rows(kind: GroupBall) -> bool:
+    """Whether it is a set of matrices whose groups are made of whole rows."""
+    labels = np.asarray(kind.groups.value)
+    return labels.ndim == 2 and bool((labels == labels[:, :1]).all())
 
 
 def _labels(kind: GroupBall) -> NDArray[np.int64]:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
     Factored,
     FactoredView,
+    JointFactored,
     as_factors,
     balanced,
     leading,
@@ -26,6 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
+_ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave it to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
@@ -42,24 +44,24 @@ class NuclearCorrector(Corrector):
     sets: tuple[type, ...] = (NuclearBall,)
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
+        known = isinstance(f, LinearModel | WithIntercept | MatrixModel) and f.has_hessian
         return known and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
             (state["left"], state["right"]) if state else as_factors(x.reshape(shape), ball.radius)
         )
-        seen = Factored(f, shape)
+        seen = JointFactored(f) if isinstance(f, MatrixModel) else Factored(f, shape)
         if isinstance(constraint, CountedSet):
             constraint.lmo_calls += 1  # the singular pairs that join
         left, right = improved(seen, left, right, ball.radius)
@@ -78,13 +80,15 @@ def improved(
     slopes = seen.matrix(seen.slopes(z))
     if pairs is None:
         pairs = leading(slopes, min(PAIRS, *slopes.shape))
+    start = seen.value(z)
     left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
         there = _newton_step(seen, left, right, z, radius)
         if there is None:
             break
-        left, right, z, enough = there
-        if enough:
+        left, right, z, (before, after) = there
+        noise = 4 * float(np.finfo(z.dtype).eps) * abs(before)
+        if before - after <= max(noise, _ENOUGH * (start - before)):
             break
     return balanced(left, right, radius)
 
@@ -104,7 +108,7 @@ def _joined(
     share = np.sqrt(radius * gain[kept] / gain.sum())
     new_left, new_right = -u[:, kept] * share, v[:, kept] * share
     move = seen.predict(new_left, new_right) - z
-    gamma = _line(seen, z, move, seen.value(z), float(seen.slopes(z) @ move))
+    gamma = _line(seen, z, move, seen.value(z), float(np.vdot(seen.slopes(z), move)))
     if gamma == 0:
         return left, right, z
     a, b = math.sqrt(1 - gamma), math.sqrt(gamma)
@@ -133,15 +137,18 @@ def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: floa
 
 def _newton_step(
     seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
-) -> tuple[Matrix, Matrix, Matrix, bool] | None:
-    """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down."""
+) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
+    """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down.
+
+    Factors, predictions and the values before and after it.
+    """
     k, p = left.shape[1], left.shape[0]
     if k == 0:
         return None
     both = np.vstack([left, right])
     value, slopes = seen.value(z), seen.matrix(seen.slopes(z))
     g = np.vstack([slopes @ right, slopes.T @ left])
-    bend = seen.bends(z)
+    bent = seen.bending(bend := seen.bends(z))
     norm2, along = float(np.vdot(both, both)), -float(np.vdot(g, both))
     bound = norm2 >= 2 * radius * (1 - 1e-10) and along > 0
     s = along / norm2 if bound else 0.0
@@ -156,7 +163,7 @@ def _newton_step(
     def product(d: Matrix) -> tuple[Matrix, Matrix]:
         dl, dr = d[:p], d[p:]
         dz = seen.predict(dl, right) + seen.predict(left, dr)
-        second = seen.matrix(seen.bent(bend, dz))
+        second = seen.matrix(bent(dz))
         image = np.vstack([second @ right + slopes @ dr, second.T @ left + slopes.T @ dl])
         return image + s * d, dz
 
@@ -170,8 +177,7 @@ def _newton_step(
     d = found.d if found.steps else -tangent(g)
     promise = float(np.vdot(flat, d))
     if not promise < 0:
-        d = -tangent(g)
-        promise = float(np.vdot(flat, d))
+        promise = float(np.vdot(flat, d := -tangent(g)))
     gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
     for _ in range(40):
         end = both + gamma * d
@@ -179,6 +185,6 @@ def _newton_step(
         new_z = seen.predict(end[:p], end[p:])
         new = seen.value(new_z)
         if new <= value + 1e-4 * gamma * promise + noise:
-            return end[:p], end[p:], new_z, value - new <= noise
+            return end[:p], end[p:], new_z, (value, new)
         gamma /= 2
     return None
