@@ -109,7 +109,7 @@ for name, make in {"AdamW": adamw, "AdamSFW, linf": linf, "AdamSFW, by layer": b
     hidden = model[6].weight.detach().abs()
     matter = float((hidden > 1e-2 * hidden.max()).float().mean())
     results[name] = accuracy, spectral, matter
-    weights[name] = model[6].weight.detach()
+    weights[name] = model[6].weight.detach().numpy()
     line = f"{name:18} test accuracy {accuracy:.3f}, spectral norms {spectral[0]:.2f} and "
     line += f"{spectral[1]:.2f}, hidden weights above 1 % of the largest {matter:.0%}"
     if groups:

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import adafw
-from adafw import gradients, losses
-from adafw.auto_rate import AutoRate
+from adafw import gradients, losses, paths, solver
+from adafw.auto_rate import AutoRate, Control
 
 ALGORITHMS = {
     "AdaCSFW": adafw.AdaCSFW(),
@@ -145,15 +145,41 @@ def test_a_rate_that_overflows_makes_way():
 
 def test_a_rate_moves_by_what_its_window_met():
     """q = bend / promised grows like eta, so that the rate follows target / q, within bounds."""
-    control = AutoRate.control
-    path = AutoRate.__new__(AutoRate)
-    assert path._factor([1.0, 1.0], control.lagging, control.lagging) == 1.0
-    assert path._factor([1.0, 1.0], 4 * control.lagging, control.lagging) == 0.5
-    assert path._factor([1.0, 1.0], 1e-9, control.lagging) == control.most
-    assert path._factor([1.0, 1.0], 1e9, control.lagging) == 1 / control.most
-    assert path._factor([-1.0, -1.0], 1.0, control.fresh) == 1 / control.most
-    assert 1 / control.most < path._factor([1.0, -0.1], 1.0, control.fresh) < 1  # noise
-    assert path._factor([1.0, 1.0], -1e-30, control.lagging) == 1.0  # rounding at a minimiser
+    path, most = AutoRate.__new__(AutoRate), Control().most
+    path.control = Control()
+    assert path._factor([1.0, 1.0], 5.0, 5.0) == 1.0
+    assert path._factor([1.0, 1.0], 20.0, 5.0) == 0.5
+    assert path._factor([1.0, 1.0], 1e-9, 5.0) == most
+    assert path._factor([1.0, 1.0], 1e9, 5.0) == 1 / most
+    assert path._factor([-1.0, -1.0], 1.0, 5.0) == 1 / most
+    assert 1 / most < path._factor([1.0, -0.1], 1.0, 5.0) < 1  # noise
+    assert path._factor([1.0, -0.1], 1.0, 0.6, waits=True) == 1.0  # a table will know soon
+    assert path._factor([1.0, 1.0], -1e-30, 5.0) == 1.0  # rounding at a minimiser
+
+
+def promise(algorithm, begun, ended, t=100):
+    """Whether a table is used, and q*, of a window between these epochs, 50 terms each."""
+    path = AutoRate(problem(), adafw.L1Ball(5.0), algorithm, None, lambda a: paths.Generic(), (20,))
+    states = [solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.ones(20)},
+                           gradient_evaluations=int(50 * e)) for e in (ended, begun)]  # fmt: skip
+    g, target, waits = path._promise(*states, 50)
+    assert waits == (g is None and target == Control().early)
+    return g is not None, pytest.approx(target)
+
+
+def test_what_a_window_is_held_against():
+    """By the table once it is full, for projected steps before, else by terms."""
+    projected = adafw.AdaGrad(gradient=gradients.CSFW())
+    for solved in (projected, adafw.AdaCSFW(inner="corrective")):
+        assert promise(solved, 0.0, 0.02) == (True, 0.6 / 0.02)
+        assert promise(solved, 0.1, 0.2) == (True, 0.6 / 0.2)
+        assert promise(solved, 4.0, 4.4) == (True, 5 * 0.4)
+        assert promise(solved, 40.0, 44.0) == (True, 5.0)
+    for steps in (adafw.AdaCSFW(), adafw.AdaCSFW(inner="corrective", inner_steps=3)):
+        assert promise(steps, 0.1, 0.2) == (False, 0.6)
+        assert promise(steps, 1.0, 1.1) == (True, 20 * 0.1)
+        assert promise(steps, 40.0, 44.0) == (True, 5.0)
+    assert promise(adafw.AdaGrad(), 0.1, 0.2) == promise(adafw.AdamSFW(), 9, 10) == (False, 1.5)
 
 
 @pytest.mark.parametrize("first", [1e-4, 1e4])

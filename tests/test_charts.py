@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adafw.charts import Axis, Curve, line_chart
+from adafw.charts import Axis, Polyline, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 finite = st.floats(-1e12, 1e12)
@@ -39,26 +39,26 @@ def test_every_value_has_its_place_and_ticks_are_round(values, log):
 
 def test_a_line_goes_through_its_points():
     x, y = np.array([0.0, 1, 2]), np.array([1.0, 1e-2, 1e-4])
-    (line,) = points(line_chart([Curve(x, y)], "epochs", "gap", log=True))
+    (line,) = points(line_chart([Polyline(x, y)], "epochs", "gap", log=True))
     np.testing.assert_allclose(line[1], (line[0] + line[2]) / 2, atol=0.06)  # straight in log
-    (line,) = points(line_chart([Curve(x, y)], "epochs", "gap"))
+    (line,) = points(line_chart([Polyline(x, y)], "epochs", "gap"))
     assert line[1, 1] - line[0, 1] > 90 * (line[2, 1] - line[1, 1])
 
 
 def test_what_has_no_place_is_left_out():
     x, y = np.arange(5.0), np.array([1.0, 0.0, -1.0, np.nan, 0.1])
-    assert [len(line) for line in points(line_chart([Curve(x, y)], "a", "b", log=True))] == [2]
-    assert [len(line) for line in points(line_chart([Curve(x, y)], "a", "b"))] == [4]
-    empty = line_chart([Curve(x, np.full(5, np.nan))], "a", "b")
+    assert [len(line) for line in points(line_chart([Polyline(x, y)], "a", "b", log=True))] == [2]
+    assert [len(line) for line in points(line_chart([Polyline(x, y)], "a", "b"))] == [4]
+    empty = line_chart([Polyline(x, np.full(5, np.nan))], "a", "b")
     assert "nothing to draw" in "".join(tree.fromstring(empty).itertext())
-    one = tree.fromstring(line_chart([Curve(x[:1], y[:1])], "a", "b", log=True))
+    one = tree.fromstring(line_chart([Polyline(x[:1], y[:1])], "a", "b", log=True))
     assert len(list(one.iter(f"{SVG}circle"))) == 1
 
 
 @pytest.mark.parametrize("count", [2, 6, 7])
 def test_names_are_escaped_and_many_are_left_out(count):
     x = np.arange(3.0)
-    curves = [Curve(x, x + k, f"<{k}> & co", k) for k in range(count)]
+    curves = [Polyline(x, x + k, f"<{k}> & co", k) for k in range(count)]
     words = list(tree.fromstring(line_chart(curves, "x < y", "b")).itertext())
     assert "x < y" in words
     assert ("<1> & co" in words) == (count <= 6)
@@ -66,5 +66,7 @@ def test_names_are_escaped_and_many_are_left_out(count):
 
 def test_ticks_of_close_values_differ():
     y = 123456.0 + np.array([0, 0.001, 0.002])
-    words = [w for w in tree.fromstring(line_chart([Curve(y - 123456, y)], "", "")).itertext() if w]
+    words = [
+        w for w in tree.fromstring(line_chart([Polyline(y - 123456, y)], "", "")).itertext() if w
+    ]
     assert len(words) == len(set(words))

@@ -35,3 +35,17 @@ def test_functions_of_t_are_told_apart_by_their_values():
         "numerator": 2.0,
         "shift": 2.0,
     }
+
+
+def test_marks_of_large_arrays_see_signs_and_single_bits():
+    """A product with an odd number leaves the highest bit where it is: signs must not cancel."""
+    a = np.random.default_rng(0).normal(size=100_003).astype(np.float32)
+    marks = {digest(a)["digest"]}
+    for flipped in ([0, 8], [0, 8, 16, 24], range(100_003), [100_002], [100_001, 3]):
+        b = a.copy()
+        b[list(flipped)] *= -1
+        marks.add(digest(b)["digest"])
+    assert len(marks) == 6
+    swapped = a.copy()
+    swapped[[0, 8]] = a[[8, 0]]
+    assert digest(swapped)["digest"] not in marks

@@ -144,6 +144,13 @@ def test_a_workspace_of_another_x_is_refused(saved, name, tmp_path):
         run("lazy", State.load(tmp_path / "s.npz"), 40)
 
 
+@pytest.mark.parametrize("capacity", [0, -1, 2**30, 2**39])
+def test_a_list_that_memory_could_not_hold_is_refused(saved, capacity, tmp_path):
+    write_npz(tmp_path / "s.npz", {**saved["lazy"], "workspace.capacity": np.array(capacity)})
+    with pytest.raises(ValueError, match=r"its workspace\.capacity must be"):
+        run("lazy", State.load(tmp_path / "s.npz"), 40)
+
+
 @pytest.mark.parametrize("name", ["lazy", "ORGFW"])
 def test_missing_arrays(saved, name, tmp_path):
     for key in saved[name]:

@@ -161,6 +161,55 @@ def test_limits_stop_before_the_iteration_that_would_start_beyond_them(logistic)
     assert (r.status, r.trace[-1].epoch) == ("max_epochs", 100)
 
 
+SCHEDULES = {
+    "growing": lambda t: 1 + t,
+    "shrinking": lambda t: max(1, 40 - 3 * t),
+    "saw": lambda t: 1 + 7 * t % 23,
+    "theirs": None,
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("preset", ["SFW", "CSFW", "AdaSVRF", "AdaSPIDERFW"])
+@pytest.mark.parametrize("path", ["auto", "generic"])
+def test_epochs_are_counted_where_the_batch_size_varies(logistic, preset, schedule, path):
+    """No iteration begins beyond the limit, whatever is run between two looks at it."""
+    rate = {"learning_rate": 0.1} if preset.startswith("Ada") else {}
+    algorithm = getattr(adafw, preset)(batch_size=SCHEDULES[schedule], **rate)
+    r = adafw.minimize(logistic, BALL, algorithm, max_epochs=4, record_every=1000, path=path)
+    done, t = 0, 0
+    while done < 4 * logistic.n_terms:
+        done += algorithm.gradient.evaluations(t, logistic.n_terms)
+        t += 1
+    assert (r.status, r.state.t) == ("max_epochs", t)
+    assert r.trace[-1].gradient_evaluations == done
+
+
+CALLERS = {
+    "newton": lambda: adafw.Algorithm(adafw.gradients.Full(), adafw.steps.NewtonStep()),
+    "gap": lambda: adafw.Algorithm(
+        adafw.gradients.Full(), adafw.steps.AdaptiveStep(0.1, inner_steps=9, inner_gap=1e-3)
+    ),
+    "solved": lambda: adafw.AdaFW(0.1, inner="corrective", inner_steps=None),
+    "boosted": adafw.BoostFW,
+    "sliding": adafw.CGS,
+    "lazy": adafw.BPCG,
+}
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_lmo_calls_are_limited_where_iterations_differ_in_them(logistic, name):
+    """Whatever is run between two looks, the first iteration at the limit is the last."""
+    whole = adafw.minimize(logistic, BALL, CALLERS[name](), max_iterations=15, record_every=1)
+    calls = whole.trace["lmo_calls"]
+    for limit in {1, int(calls[2]), int(calls[2]) + 1, int(calls[-1])} - {0}:
+        r = adafw.minimize(
+            logistic, BALL, CALLERS[name](), max_lmo_calls=limit, max_iterations=15,
+            record_every=1000,
+        )  # fmt: skip
+        assert r.state.t == np.flatnonzero(calls >= limit)[0]
+
+
 def test_time_limits_use_the_clock_of_the_algorithm(logistic):
     slept = 0.0
 
@@ -178,7 +227,8 @@ def test_time_limits_use_the_clock_of_the_algorithm(logistic):
     assert r.status == "max_seconds"
     # However slow the machine: what passed in callbacks is no part of the run's own time.
     assert 0.01 <= r.trace[-1].wall_seconds <= elapsed - slept
-    assert r.trace["wall_seconds"][:-1].max() < 0.01, "no iteration starts beyond the limit"
+    early = r.trace["wall_seconds"][:-1].max(initial=0.0)  # none if the first record took so long
+    assert early < 0.01, "no iteration starts beyond the limit"
     r = adafw.minimize(logistic, BALL, adafw.CSFW(), max_cpu_seconds=0.01)
     assert r.status == "max_cpu_seconds"
     assert r.trace[-1].cpu_seconds >= 0.01
@@ -240,11 +290,13 @@ def test_callbacks_see_every_record_and_can_stop(logistic):
         assert state.t == record.iteration
         seen.append(record)
 
+    after = []
     r = adafw.minimize(
-        logistic, BALL, adafw.FW(), max_iterations=30, callbacks=[watch, lambda s, r: s.t >= 9]
-    )
+        logistic, BALL, adafw.FW(), max_iterations=30,
+        callbacks=[watch, lambda s, r: s.t >= 9, lambda s, r: after.append(r)],
+    )  # fmt: skip
     assert r.status == "callback"
-    assert seen == list(r.trace)
+    assert seen == after == list(r.trace), "one that says stop does not silence those after it"
     assert r.trace[-1].iteration == 9
 
 
@@ -310,6 +362,23 @@ def test_a_value_that_overflows_ends_the_run_as_diverged():
     assert r.x[0] <= 0.5
     assert np.isfinite(r.value)
     assert "known to be finite" in r.message
+
+
+@pytest.mark.parametrize(("every", "last"), [(1, 3), (2, 2), (4, 0)])
+def test_a_value_that_overflows_at_a_record_goes_back_to_the_last(every, last):
+    """x_t = 1 - 0.8^t passes 0.5 at t = 4, and only the value tells."""
+    f = adafw.UserSum(
+        5, lambda x: np.inf if x[0] > 0.5 else -x[0], lambda x, batch: -np.ones_like(x)
+    )
+    r = adafw.minimize(
+        f, adafw.L1Ball(1.0), adafw.FW(0.2), x0=np.zeros(1), max_iterations=50, record_every=every
+    )
+    assert (r.status, r.trace[-1].iteration) == ("diverged", last)
+    assert r.x[0] == pytest.approx(1 - 0.8**last)
+    assert r.value == r.trace[-1].value == -r.x[0]
+    assert np.isfinite(r.trace["value"]).all()
+    with pytest.raises(ValueError, match="in the middle of an iteration"):
+        adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(0.2), state=r.state, max_iterations=60)
 
 
 def test_overflow_inside_an_iteration_ends_the_run_as_diverged():

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from torture.engine import Engine, Failure, rng_of
+from torture.engine import Engine, Failure, crowd, rng_of
 
 #: Seconds that one worker is kept, so that what leaks shows and what is lost is little.
 _SHIFT = 300.0
@@ -108,7 +108,7 @@ class Attack:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         last, hung = {}, threading.Event()
-        deadline = [time.monotonic() + 120.0 * _crowd()]
+        deadline = [time.monotonic() + 120.0 * crowd()]
 
         def watch() -> None:
             while process.poll() is None:
@@ -122,7 +122,7 @@ class Attack:
             event = json.loads(line)
             if "begins" in event:
                 last = event
-                deadline[0] = time.monotonic() + event["patience"] * _crowd()
+                deadline[0] = time.monotonic() + event["patience"] * crowd()
                 continue
             last = {}
             yield event
@@ -187,11 +187,6 @@ class Attack:
             f"| all | {cases} | {failures} | {self.seconds:.0f} (wall) | seed {self.seed} |"
         )
         return "\n".join(rows) + "\n"
-
-
-def _crowd() -> float:
-    """How many processes want each core: on a busy machine, slow is not yet hanging."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _short(kind: str) -> str:

@@ -14,7 +14,7 @@ from adafw.datasets import read_libsvm, save_parts, write_libsvm
 from adafw.io.atomic import write_text
 from adafw.io.damage import FileChanged
 from adafw.io.tables import read_table
-from torture.engine import Engine, Failure
+from torture.engine import Engine, Failure, crowd
 
 CUT = """
 import os, sys, threading, time, numpy as np, adafw
@@ -181,7 +181,7 @@ class Cut(Engine):
             f"{rng.random() * 0.5:.3f}",
             path,
         ]
-        done = subprocess.run(command, capture_output=True, timeout=110)
+        done = subprocess.run(command, capture_output=True, timeout=110 * crowd())
         if done.returncode != 0:
             raise Failure(f"ended with {done.returncode}: {done.stderr.decode()[-400:]}")
         return path

@@ -3,6 +3,7 @@
 import abc
 import base64
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +39,15 @@ class Engine(abc.ABC):
             f"def test_{title}(tmp_path):\n"
             f"    once({self.name!r}, {number}, {seed}, tmp_path)\n"
         )
+
+
+def crowd() -> float:
+    """How many processes want each core: on a busy machine, slow is not yet hanging.
+
+    One that lets all others go first (nice) may wait for all of them.
+    """
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return 8 * share if os.nice(0) > 9 else share
 
 
 def rng_of(engine: str, number: int, seed: int) -> np.random.Generator:

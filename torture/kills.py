@@ -13,7 +13,7 @@ from scipy import sparse
 
 from adafw.datasets import load_parts, save_parts, write_libsvm
 from adafw.solver import State
-from torture.engine import Engine, Failure
+from torture.engine import Engine, Failure, crowd
 
 SAVE = """
 import sys, numpy as np, adafw
@@ -172,7 +172,7 @@ class Reproductions(Engine):
                     kill_after(process, 1.0 + 4 * float(rng.random()))
                     process.stderr.close()
                     continue
-                _, said = process.communicate(timeout=300)
+                _, said = process.communicate(timeout=300 * crowd())
                 if process.returncode:
                     raise Failure(f"reproduce ended with {said.decode()[-300:]}")
             rows = (out / "k" / "trace.csv").read_text().splitlines()

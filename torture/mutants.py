@@ -2,51 +2,44 @@
 
     python -m torture.mutants [--only io] [--jobs 2] [--first 50]
 
-`slips.json` lists them: file, line by its text, change, tests; `same` says why one changes nothing
-that can be seen. The table goes to out/mutants; what was done is not done again.
+`slips.json` lists them: file, line by its text, change, tests (`seen` is one known to fail);
+`same` says why one changes nothing that can be seen. The table goes to out/mutants; what was done
+is not done again. `--note` writes the tests that failed into the list.
 """
 
 import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from torture.planting import Garden, Verdict, planted
+
 ROOT = Path(__file__).parents[1]
 SLIPS = ROOT / "torture" / "slips.json"
-#: Seconds after which a slip counts as seen: it made a test hang.
-_PATIENCE = 1200
 _COPIED = (
     "src",
     "tests",
     "torture",
     "docs",
     "examples",
+    "benchmarks",
+    "tools",
     "pyproject.toml",
     "README.md",
     "CHANGELOG.md",
 )
 
+__all__ = ["copy_of_project", "key", "load", "main", "planted", "stages", "table"]
+
 
 def load() -> list[dict]:
     """The list."""
     return json.loads(SLIPS.read_text())
-
-
-def planted(text: str, slip: dict) -> str | None:
-    """The file with the slip in it; None if its line is not there once."""
-    lines = text.splitlines(keepends=True)
-    places = [k for k, line in enumerate(lines) if line.strip() == slip["line"]]
-    if len(places) != 1:
-        return None
-    k = places[0]
-    lines[k] = lines[k].replace(slip["line"], slip["change"])
-    return "".join(lines)
 
 
 def copy_of_project() -> Path:
@@ -61,38 +54,30 @@ def copy_of_project() -> Path:
     return tree
 
 
-def try_slip(slip: dict, tree: Path) -> str:
-    """ "caught", "passed", "timeout" or "stale"."""
-    path = tree / slip["file"]
-    whole = path.read_text() if path.exists() else ""
-    changed = planted(whole, slip)
-    if changed is None:
-        return "stale"
-    compiled = "kernels" in slip["file"]
-    path.write_text(changed)
-    if compiled:
-        _forget_kernels(tree)
-    tests = [test for test in slip["tests"] if (tree / test).exists()]
-    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [sys.executable, "-m", "pytest", *quiet, "-m", "not slow", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True,
-                              timeout=_PATIENCE)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "timeout"
-    finally:
-        path.write_text(whole)
-        if compiled:
-            _forget_kernels(tree)
-    if done.returncode in (0, 5):
-        return "passed"
-    return "caught"
+def stages(slip: dict, tree: Path) -> list[list[str]]:
+    """What to run, in order, until something fails: the test known to see it, the file that mirrors
+    the source, then all of the list."""
+    parts = Path(slip["file"]).relative_to("src/adafw").parts
+    mirror = Path("tests", *parts[:-1], f"test_{parts[-1]}").as_posix()
+    found: list[list[str]] = []
+    known: set[str] = set()
+    for stage in ([slip["seen"]] if "seen" in slip else [], [mirror], slip["tests"]):
+        there = [t for t in stage if t not in known and (tree / t.split("::")[0]).exists()]
+        known |= set(there)
+        if there:
+            found.append(there)
+    return found
 
 
-def _forget_kernels(tree: Path) -> None:
-    for file in (tree / "src").rglob("*.nb[ic]"):
-        file.unlink()
+def try_slip(slip: dict, garden: Garden) -> Verdict:
+    """Runs its stages."""
+    verdict = Verdict("stale")
+    with garden.plant(slip) as there:
+        for tests in stages(slip, garden.tree) if there else []:
+            verdict = garden.test(tests)
+            if verdict.result != "passed":
+                break
+    return verdict
 
 
 def table(slips: list[dict], found: dict[str, str]) -> str:
@@ -120,40 +105,54 @@ def key(slip: dict) -> str:
     return f"{slip['file']}: {slip['line']} -> {slip['change']}"
 
 
-def main() -> int:
-    """Returns 1 if fewer than 95 % of those that change something were caught."""
+def parse() -> argparse.Namespace:
+    """Options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m torture.mutants", description=__doc__)
     parser.add_argument("--only", help="slips of files whose path has this in it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--first", type=int, help="so many of them, spread over the list")
     parser.add_argument("--out", type=Path, default=Path("out/mutants"))
-    options = parser.parse_args()
-    slips = [slip for slip in load() if not options.only or options.only in slip["file"]]
+    parser.add_argument("--list", type=Path, default=SLIPS, help="another list of slips")
+    parser.add_argument("--note", action="store_true", help="write `seen` into the list")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Returns 1 if fewer than 95 % of those that change something were caught."""
+    options = parse()
+    every = json.loads(options.list.read_text())
+    slips = [slip for slip in every if not options.only or options.only in slip["file"]]
     if options.first:
         slips = slips[:: max(1, len(slips) // options.first)][: options.first]
     options.out.mkdir(parents=True, exist_ok=True)
     kept = options.out / "found.json"
     found: dict[str, str] = json.loads(kept.read_text()) if kept.is_file() else {}
-    trees: SimpleQueue[Path] = SimpleQueue()
-    made = [copy_of_project() for _ in range(options.jobs)]
-    for tree in made:
-        trees.put(tree)
+    gardens: SimpleQueue[Garden] = SimpleQueue()
+    made = [Garden(copy_of_project()) for _ in range(options.jobs)]
+    for garden in made:
+        gardens.put(garden)
 
     def work(slip: dict) -> None:
-        tree = trees.get()
+        garden = gardens.get()
         try:
-            found[key(slip)] = result = try_slip(slip, tree)
+            verdict = try_slip(slip, garden)
         finally:
-            trees.put(tree)
+            gardens.put(garden)
+        found[key(slip)] = verdict.result
+        if verdict.test:
+            slip["seen"] = verdict.test
         kept.write_text(json.dumps(found, indent=1))
-        print(f"{result:8} {key(slip)}", flush=True)
+        print(f"{verdict.result:8} {key(slip)}  [{verdict.test}]", flush=True)
 
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(work, [slip for slip in slips if key(slip) not in found]))
     finally:
-        for tree in made:
-            shutil.rmtree(tree, ignore_errors=True)
+        for garden in made:
+            garden.close()
+            shutil.rmtree(garden.tree, ignore_errors=True)
+    if options.note:
+        options.list.write_text(json.dumps(every, indent=1) + "\n")
     (options.out / "table.md").write_text(table(slips, found))
     judged = [found[key(s)] for s in slips if found[key(s)] != "stale" and "same" not in s]
     share = sum(result != "passed" for result in judged) / max(1, len(judged))

@@ -20,7 +20,9 @@ from adafw.constraints.base import Constraint
 from adafw.integrity import Damaged, check_state, expect_number
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
+from adafw.steps.base import Step
 from adafw.stopping import Limits
+from adafw.typing import Array
 
 #: Of the generator that picks the terms a window is judged by; none is drawn from the run's own.
 _SEED = 9_001
@@ -40,10 +42,14 @@ class Control:
 
     A window is `share` of the iterations so far, at least `least` of them and at most `epochs`, so
     that a rate that has become too large is noticed. Its bend is measured at both ends on `judged`
-    times as many terms as it has evaluated, `few` at least. The rate is multiplied by
-    (target / q)^gain, at most by `most` or 1 / most. `lagging` is the target where <g, d> comes
-    from a table of earlier slopes, which is free and has no noise but is late, so that it promises
-    too much; `fresh` where it comes from the terms of the bend.
+    times as many terms as it has evaluated, `few` at least. The rate, at first `first` times the
+    width of the set, is multiplied by (q* / q)^gain, at most by `most` or 1 / most.
+
+    Without a table of earlier slopes <g, d> comes from the terms of the bend, and q* is `fresh`.
+    A table's is free and has no noise, but is up to an epoch late: it promises more than a window
+    can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at most.
+    In the first epoch the table is filling up, and promises too little: then q* is at least
+    `early` over the epochs so far; or, if it `waits`, the terms are asked, and q* is `early`.
     """
 
     share: float = 0.1
@@ -53,8 +59,17 @@ class Control:
     few: int = 16
     gain: float = 0.5
     most: float = 3.0
-    lagging: float = 5.0
+    first: float = 1.0
     fresh: float = 1.5
+    slope: float = 20.0
+    top: float = 5.0
+    early: float = 0.6
+    waits: bool = True
+
+
+#: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
+#: Frank-Wolfe steps at the same rate, and nearer to where the table says.
+SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
 
 
 def is_auto(algorithm: Algorithm) -> bool:
@@ -69,19 +84,14 @@ class AutoRate:
     `base.*`, the state where it began. So a run can be stopped and goes on anywhere.
     """
 
-    control = Control()
-
     def __init__(
         self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, limits: Limits,
         find: Callable[[Algorithm], FastPath], shape: tuple[int, ...],
     ) -> None:  # fmt: skip
-        from adafw.steps import ProjectedStep
-
-        # Steps of adaptive gradients are in units of x, so the set says what is large. Frank-Wolfe
-        # steps cannot go further than its vertices; projected ones go too far at once.
+        # Steps of adaptive gradients are in units of x, so the set says what is large.
+        self.control = SOLVED if _solves(algorithm.step) else Control()
         self.width = _width(constraint, shape)
-        share = 0.01 if isinstance(algorithm.step, ProjectedStep) else 1.0
-        self.first = self.width * share
+        self.first = self.width * self.control.first
         self.limits, self.algorithm = limits, algorithm
         self.path = find(self._at(self.first))
         self.name = self.path.name
@@ -152,16 +162,15 @@ class AutoRate:
 
     def _judge(self, f: FiniteSum, s: State) -> None:
         """Ends the window, and moves the rate by what it met."""
-        control, gradient, base = self.control, self.algorithm.gradient, _kept(s)
+        control, base = self.control, _kept(s)
         assert base is not None
         evaluated = s.gradient_evaluations - base.gradient_evaluations
         size = min(f.n_terms, max(control.few, int(control.judged * evaluated)))
         rng = np.random.default_rng([_SEED, base.t])
         halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
+        g, target, waits = self._promise(s, base, f.n_terms)
         s.gradient_evaluations += 2 * size
         d = (s.x - base.x).astype(np.float64)
-        # Before the first iteration the table is empty: that of the end has to do.
-        g = gradient.remembered(base.gradient if base.t else s.gradient)
         promises, bend, noise = [], 0.0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for terms in halves:
@@ -175,14 +184,34 @@ class AutoRate:
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
             self._go_back(s)
             return
-        target = control.fresh if g is None else control.lagging
         settled = max(abs(promised), abs(bend)) <= noise
-        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target))
+        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
         s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
 
-    def _factor(self, promises: list[float], bend: float, target: float) -> float:
-        """(target / q)^gain within bounds; less than 1 where noise is all that was promised."""
+    def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
+        """The gradient of the table, None if terms are to be asked; q*; whether a table waits."""
+        control, gradient = self.control, self.algorithm.gradient
+        epochs = s.gradient_evaluations / n_terms
+        window = epochs - base.gradient_evaluations / n_terms
+        # Before the first iteration the table is empty: that of the end has to do.
+        g = gradient.remembered(base.gradient if base.t else s.gradient)
+        if g is None:
+            return None, control.fresh, False
+        if control.waits and epochs < 1:
+            return None, control.early, True
+        return g, max(min(control.top, control.slope * window), control.early / epochs), False
+
+    def _factor(
+        self, promises: list[float], bend: float, target: float, waits: bool = False
+    ) -> float:
+        """(target / q)^gain within bounds; less than 1 where noise is all that was promised.
+
+        But not while a table `waits`: it will know soon, and a rate that noise has brought down
+        takes long to come back.
+        """
         most, gain = self.control.most, self.control.gain
+        if waits and min(promises) <= 0:
+            return 1.0
         if max(promises) <= 0:
             return 1 / most
         if min(promises) <= 0:  # the halves disagree: noise
@@ -207,6 +236,15 @@ class AutoRate:
     def _used_up(self, s: State, n_terms: int) -> bool:
         """Whether a limit other than that on iterations, which n stands for, is reached."""
         return self.limits.reached(s, n_terms) not in ("", "max_iterations")
+
+
+def _solves(step: Step) -> bool:
+    """Whether the step goes to the minimiser of Q_t."""
+    from adafw.steps import AdaptiveStep, ProjectedStep
+
+    if isinstance(step, AdaptiveStep):
+        return step.corrective and step.inner_steps is None
+    return isinstance(step, ProjectedStep)
 
 
 def _width(constraint: Constraint, shape: tuple[int, ...]) -> float:

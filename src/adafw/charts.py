@@ -17,7 +17,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 12, 44
 
 
 @dataclass(frozen=True)
-class Curve:
+class Polyline:
     """Points to join by a line; those that have no place on the axes are left out."""
 
     x: NDArray[np.float64]
@@ -77,7 +77,7 @@ class Axis:
 
 
 def line_chart(
-    curves: Sequence[Curve],
+    curves: Sequence[Polyline],
     x_label: str,
     y_label: str,
     log: bool = False,
@@ -109,11 +109,11 @@ def line_chart(
     return "".join([*parts, "</svg>"])
 
 
-def _drawable(curve: Curve, log: bool) -> Curve:
+def _drawable(curve: Polyline, log: bool) -> Polyline:
     good = np.isfinite(curve.x) & np.isfinite(curve.y)
     if log:
         good &= curve.y > 0
-    return Curve(curve.x[good], curve.y[good], curve.name, curve.colour, curve.dashed)
+    return Polyline(curve.x[good], curve.y[good], curve.name, curve.colour, curve.dashed)
 
 
 def _grid(x: Axis, y: Axis, floor: float) -> list[str]:
@@ -154,7 +154,7 @@ def _labels(x_label: str, y_label: str, width: int, height: int) -> list[str]:
     ]
 
 
-def _line(curve: Curve, x: Axis, y: Axis) -> str:
+def _line(curve: Polyline, x: Axis, y: Axis) -> str:
     colour = COLOURS[curve.colour % len(COLOURS)]
     points = list(zip(x.place(curve.x), y.place(curve.y), strict=True))
     if len(points) == 1:
@@ -164,7 +164,7 @@ def _line(curve: Curve, x: Axis, y: Axis) -> str:
     return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>'
 
 
-def _key(curves: Sequence[Curve], width: int, top: float) -> list[str]:
+def _key(curves: Sequence[Polyline], width: int, top: float) -> list[str]:
     """Names at the right, above or below the curves."""
     named = [curve for curve in curves if curve.name]
     if len(named) > MOST_NAMES:
@@ -177,7 +177,7 @@ def _key(curves: Sequence[Curve], width: int, top: float) -> list[str]:
     ]
 
 
-def _sign(curve: Curve) -> str:
+def _sign(curve: Polyline) -> str:
     """What stands before a name: dashes, a dot for a single point."""
     if curve.dashed:
         return "- - "

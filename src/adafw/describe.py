@@ -16,6 +16,8 @@ _SAMPLES = (0, 1, 2, 3, 5, 10, 100, 1000)
 
 #: Of a large array, so many blocks of so many bytes are hashed.
 _BLOCKS, _BLOCK = 256, 1 << 16
+#: Bytes up to which zlib's CRC is fast enough, and needs nothing compiled.
+_SMALL = 1 << 18
 
 
 def describe(thing: Any) -> Plain:
@@ -46,20 +48,36 @@ def describe(thing: Any) -> Plain:
 
 
 def digest(array: NDArray[Any]) -> dict[str, Plain]:
-    """Shape, dtype and a CRC of the entries: all of them up to 16 MB, else 256 blocks of 64 kB.
+    """Shape, dtype and a mark of the entries: all of them up to 16 MB, else 256 blocks of 64 kB.
 
     The blocks lie evenly over the array, the first and the last among them: data larger than
-    memory must not be read through to be recognised. A CRC tells mistakes, not malice, apart, but
-    is an order of magnitude faster than a cryptographic hash, and every run pays for it.
+    memory must not be read through to be recognised. Marks tell mistakes, not malice, apart, but
+    are an order of magnitude faster than a cryptographic hash, and every run pays for them.
     """
     flat = np.ascontiguousarray(array).reshape(-1)
-    mark, block = 0, max(1, _BLOCK // flat.itemsize)
-    if flat.nbytes <= _BLOCKS * _BLOCK:
-        mark = zlib.crc32(flat.data if flat.size else b"")
+    block = max(1, _BLOCK // flat.itemsize)
+    if flat.nbytes <= _SMALL:
+        mark = f"{zlib.crc32(flat.data if flat.size else b''):08x}"
+    elif flat.nbytes <= _BLOCKS * _BLOCK:
+        mark = f"{_mark(flat):016x}"
     else:
+        total = 0
         for start in np.linspace(0, flat.size - block, _BLOCKS).astype(np.int64):
-            mark = zlib.crc32(np.ascontiguousarray(flat[start : start + block]).data, mark)
-    return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": f"{mark:08x}"}
+            total = _mark(np.ascontiguousarray(flat[start : start + block]), total)
+        mark = f"{total:016x}"
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": mark}
+
+
+def _mark(flat: NDArray[Any], begin: int = 0) -> int:
+    """64 bits that depend on all bits of the array, and on `begin`; seven times as fast as CRC."""
+    from adafw.kernels.marks import mark
+
+    data = flat.view(np.uint8)
+    whole = data.size - data.size % 8
+    begin += zlib.crc32(data[whole:].data)
+    words = data[:whole].view(np.uint64)
+    words.flags.writeable = False  # mapped and ordinary arrays share one compiled function
+    return int(mark(words, np.uint64(begin % 2**64)))
 
 
 def _at(rule: Any, t: int) -> float | None:

@@ -13,7 +13,7 @@ from adafw.algorithm import Algorithm
 from adafw.objectives.base import FiniteSum
 from adafw.random import freeze, thaw
 from adafw.solver import State
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 _COUNTS = ("t", "gradient_evaluations", "lmo_calls", "projections")
 _SECONDS = ("cpu_seconds", "wall_seconds")
@@ -51,7 +51,7 @@ def check_state(state: State, f: FiniteSum, algorithm: Algorithm, start: Array |
             raise Damaged(f"step.{key}", "nowhere negative", "a negative entry")
 
 
-def _check_part(part: dict[str, Any], name: str, wanted: dict[str, Any]) -> None:
+def _check_part(part: StateDict, name: str, wanted: StateDict) -> None:
     """Every array that is wanted, of that shape and dtype; all that are there, finite numbers."""
     for key in wanted:
         if key not in part:

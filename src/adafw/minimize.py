@@ -1,7 +1,6 @@
 """minimize: check once, run, record, stop, and say why."""
 
 import inspect
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from adafw import checks, integrity, paths, solver
+from adafw import checks, paths, solver
 from adafw.algorithm import Algorithm
-from adafw.arrays import floating
 from adafw.auto_rate import AutoRate, is_auto
+from adafw.beginning import at_last, resumed, start_point, unrecorded
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
@@ -94,10 +93,11 @@ def minimize(
     source = None
     if state is None:
         source = as_source(seed)
-        x = _start_point(f, constraint, x0)
+        x = start_point(f, constraint, x0)
         s = solver.start(f, constraint, algorithm, x, source)
     else:
-        s = _resumed(state, f, constraint, algorithm, x0, seed)
+        given = [n for n, v in (("x0", x0 is not None), ("seed", seed is not _SEED)) if v]
+        s = resumed(state, f, constraint, algorithm, given)
     runner: FastPath | AutoRate
     if is_auto(algorithm):
         find = partial(paths.find, f, constraint, name=path)
@@ -164,7 +164,7 @@ class _Loop:
         self.most = _FIRST
         while True:
             status = "interrupted" if self.interrupts.seen else self.limits.reached(s, self.n_terms)
-            if self.recorder.due(s) or ((status or self._at_its_end(s)) and _unrecorded(s)):
+            if self.recorder.due(s) or ((status or self._at_its_end(s)) and unrecorded(s)):
                 status = self._record(s, status) or status
                 # An exact gradient measured there counts, and may have used up the time.
                 status = status or self.limits.reached(s, self.n_terms)
@@ -218,7 +218,7 @@ class _Loop:
         """Measures and tells the callbacks; returns a status if that ends the run."""
         try:
             # A search may have worked on, and moved x, at the iteration that was recorded last.
-            seen = as_record(s.records.pop()).lower_bound if _at_last(s) else -math.inf
+            seen = as_record(s.records.pop()).lower_bound if at_last(s) else -math.inf
             record = self._measured(s)
             if seen > record.lower_bound:
                 s.records[-1] = tuple(record := record._replace(lower_bound=seen))
@@ -232,7 +232,7 @@ class _Loop:
             stopped = [_is_true(call(s, record)) for call in self.callbacks]
         except KeyboardInterrupt:
             self.interrupts.again()
-            return self._record(s, "interrupted") if _unrecorded(s) else "interrupted"
+            return self._record(s, "interrupted") if unrecorded(s) else "interrupted"
         if record.gap <= self.tolerance:
             return "converged"
         if any(stopped):
@@ -273,7 +273,7 @@ class _Loop:
         for x in (s.x, end.last_x):
             if x is not None and math.isfinite(self.f.value(x)):
                 s.x = x
-                if _unrecorded(s):
+                if unrecorded(s):
                     self.recorder.measure(s)
                 return "diverged"
         s.x = self.finite_x
@@ -283,15 +283,6 @@ class _Loop:
 def _is_true(answer: Any) -> bool:
     """Whether a callback returned True; numpy's counts, other values do not."""
     return isinstance(answer, bool | np.bool_) and bool(answer)
-
-
-def _unrecorded(s: State) -> bool:
-    return not _at_last(s) or s.records[-1][2] != s.gradient_evaluations
-
-
-def _at_last(s: State) -> bool:
-    """Whether the last record is of this iteration."""
-    return bool(s.records) and s.records[-1][0] == s.t
 
 
 def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
@@ -316,93 +307,3 @@ def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
 
 def _limit(value: float | None, name: str) -> float:
     return math.inf if value is None else checks.real(value, name, 0, infinite=True)
-
-
-def _start_point(f: FiniteSum, constraint: Constraint, x0: Any) -> Array:
-    """A copy of x0, or the set's own start, of the objective's shape and dtype, inside the set."""
-    known = constraint.shape if f.shape is None else f.shape
-    if x0 is None:
-        if known is None:
-            raise ValueError(
-                f"x0 must be given: neither {f!r} nor {constraint!r} knows the shape of x."
-            )
-        x0 = constraint.start(known, f.dtype)
-    point = floating(x0, "x0")
-    dtype = f.dtype if f.shape is not None else point.dtype
-    x = np.array(point, dtype=np.float32 if dtype == np.float32 else np.float64, order="C")
-    if x.ndim == 0:
-        raise ValueError("x0 must have at least one dimension, got a number.")
-    if known is not None and x.shape != known:
-        raise ValueError(f"x0 must have shape {known}, got {x.shape}.")
-    if constraint.shape is not None and x.shape != constraint.shape:
-        raise ValueError(
-            f"the objective has points of shape {x.shape}, the set {constraint!r} of shape "
-            f"{constraint.shape}."
-        )
-    if not np.isfinite(x).all():
-        raise ValueError("x0 must be finite, got NaN or infinity.")
-    if not constraint.contains(x):
-        raise ValueError(
-            f"x0 must lie in {constraint!r}: it is outside by {constraint.violation(x):.3g} of its "
-            "size; project it first, or leave x0 out."
-        )
-    return x
-
-
-def _resumed(
-    state: Any, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, x0: Any, seed: Any
-) -> State:
-    """A copy of the state, refused if it belongs to another problem."""
-    if not isinstance(state, State):
-        raise TypeError(f"state must be the state of a Result, got {type(state).__name__}.")
-    for given, name in ((x0 is not None, "x0"), (seed is not _SEED, "seed")):
-        if given:
-            raise ValueError(
-                f"{name} must be left out when state is given: it comes from the state."
-            )
-    if state.torn:
-        raise ValueError(
-            "this state was left in the middle of an iteration and cannot go on; start anew with "
-            "x0=state.x."
-        )
-    then = solver.described(state)
-    now = json.loads(json.dumps(solver.describe_problem(f, constraint, algorithm)))
-    for part, description in now.items():
-        if then[part] != description:
-            raise ValueError(
-                f"state belongs to another {part}: it was {_brief(then[part])}, now it is "
-                f"{_brief(description)}; start anew with x0=state.x."
-            )
-    known = constraint.shape if f.shape is None else f.shape
-    start = None if known is None else _start_point(f, constraint, None)
-    integrity.check_state(state, f, algorithm, start)
-    _check_record(state, f, constraint)
-    return state.copy()
-
-
-def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
-    """Refuses functions of a user's that give another value or gap at x than the last record."""
-    rows = np.array(state.records)
-    if rows.size and (
-        rows.shape[1:] != (len(Record._fields),)
-        or not (np.diff(rows[:, 0]) > 0).all()
-        or not 0 <= rows[0, 0] <= rows[-1, 0] <= state.t
-    ):
-        raise integrity.Damaged("records", f"a trace up to iteration {state.t}", "another")
-    if _unrecorded(state):
-        return
-    then = as_record(state.records[-1])
-    again = state.copy()
-    now = Recorder(f, constraint, None).measure(again)
-    for name, was, is_now in (("objective", then.value, now.value), ("set", then.gap, now.gap)):
-        scale = abs(then.value) + abs(then.gap)
-        if not abs(was - is_now) <= 1e-6 * scale and not math.isnan(was):
-            raise ValueError(
-                f"state belongs to another {name}: at its x it recorded {was:.9g}, now it is "
-                f"{is_now:.9g}; start anew with x0=state.x."
-            )
-
-
-def _brief(description: Any) -> str:
-    text = json.dumps(description)
-    return text if len(text) <= 160 else text[:157] + "..."

@@ -1,6 +1,6 @@
 """Where indices come from: generators as plain words, to be saved without pickle, and blocks."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -12,6 +12,13 @@ Words = NDArray[np.uint64]
 _KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 #: The first word of `Blocks`: then come the rows of a block and the words of its generator.
 _BLOCKS = len(_KINDS)
+
+
+class IndexSource(Protocol):
+    """What draws rows: a numpy Generator, `Blocks`, or an object of a user's own."""
+
+    def integers(self, low: int, high: int, size: int | None) -> Any:
+        """`size` integers from low to high - 1; a single one if size is None."""
 
 
 class Blocks:

@@ -65,10 +65,10 @@ class Result:
         """What notebooks show: the same lines beside a small picture of the gap."""
         from html import escape
 
-        from adafw.charts import Curve, line_chart
+        from adafw.charts import Polyline, line_chart
 
         epochs = self.trace["epoch"]
-        chart = line_chart([Curve(epochs, self.trace["gap"])], "epochs", "gap", log=True)
+        chart = line_chart([Polyline(epochs, self.trace["gap"])], "epochs", "gap", log=True)
         lines = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th>'
             f'<td style="text-align:left">{escape(text)}</td></tr>'

@@ -14,7 +14,7 @@ from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.random import freeze, thaw
-from adafw.typing import Array, Plain
+from adafw.typing import Array, Plain, StateDict
 
 _FORMAT = 2  # of a saved state; raise it when a field changes its meaning
 
@@ -40,10 +40,10 @@ class State:
 
     x: Array
     t: int = 0
-    gradient: dict[str, Any] = field(default_factory=dict)
-    step: dict[str, Any] = field(default_factory=dict)
-    workspace: dict[str, Any] = field(default_factory=dict)
-    search: dict[str, Any] = field(default_factory=dict)
+    gradient: StateDict = field(default_factory=dict)
+    step: StateDict = field(default_factory=dict)
+    workspace: StateDict = field(default_factory=dict)
+    search: StateDict = field(default_factory=dict)
     rng: Any = None
     gradient_evaluations: int = 0
     lmo_calls: int = 0
@@ -255,5 +255,5 @@ class FastPath(Protocol):
         """
 
 
-def _copied(state: dict[str, Any]) -> dict[str, Any]:
+def _copied(state: StateDict) -> StateDict:
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in state.items()}

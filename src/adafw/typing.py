@@ -1,10 +1,19 @@
 """The few types that appear in signatures everywhere."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # type checkers know the package; nothing of it is needed to run
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", bound=Mapping[str, object], default=Any)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
 
 #: A numpy array of floats: what objectives, gradient estimators, metrics and steps work on.
 Array: TypeAlias = NDArray[Any]
@@ -18,6 +27,11 @@ Batch: TypeAlias = NDArray[np.integer[Any]] | None
 
 #: t -> b_t, eta_t, gamma_t, rho_t; wherever one is taken, a plain number is too.
 ScheduleLike: TypeAlias = float | Callable[[int], float]
+
+#: A state of a gradient estimator, metric or step in the hands of those who pass it on: arrays and
+#: numbers. What is in it, its maker alone knows, who declares a TypedDict (`S`; Any where a class
+#: of a user declares none). A union here would prove nothing and make every reader cast.
+StateDict: TypeAlias = dict[str, Any]
 
 #: Shape of the variable; an integer n means (n,).
 Shape: TypeAlias = int | tuple[int, ...]

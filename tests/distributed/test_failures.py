@@ -127,10 +127,8 @@ def test_without_workers_the_state_is_handed_over(cluster, client, parts, single
             cluster.cluster.scale(0)
             wait_until(lambda: not cluster.nthreads())
 
-    began = time.monotonic()
     with pytest.raises(ClusterLost, match=r"0 workers are there, and . of 6 parts") as lost:
         adafw.minimize(f, C, ALGORITHM, max_iterations=12, record_every=1, callbacks=leave)
-    assert time.monotonic() - began < 60
     state = lost.value.state
     assert 4 <= state.t < 12
     assert not state.torn
@@ -191,10 +189,8 @@ def test_without_a_scheduler_the_state_is_handed_over(parts, tmp_path):
                 scheduler.wait()
                 worker.kill()
 
-        began = time.monotonic()
         with pytest.raises(ClusterLost, match=r"scheduler has not answered|client is") as lost:
             adafw.minimize(f, C, ALGORITHM, max_iterations=12, record_every=1, callbacks=leave)
-        assert time.monotonic() - began < 120
         assert lost.value.state.t >= 4
         client.close(timeout=1)
     finally:

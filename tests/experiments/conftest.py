@@ -2,7 +2,7 @@
 
 import pytest
 
-from adafw.experiments import reproduce
+from adafw.experiments import reproduce, work
 
 TOML = """
 title = "A small experiment <with> signs & marks"
@@ -57,3 +57,21 @@ def finished(toml, tmp_path_factory):
     """(outcome, folder of its files)."""
     out = tmp_path_factory.mktemp("out")
     return reproduce(toml, out, workers=1), out / "small"
+
+
+class StopAt:
+    """An event that is set from the n-th look on."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def is_set(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+@pytest.fixture
+def listen_to():
+    """Makes this process a worker, stopped by an event or at the n-th look, until the test ends."""
+    yield lambda stop: work.listen_to(StopAt(stop) if isinstance(stop, int) else stop)
+    work.listen_to(None)

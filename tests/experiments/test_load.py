@@ -29,11 +29,11 @@ def test_every_experiment_of_the_package_can_be_built(name, quick):
     spec = load_spec(name, quick)
     assert spec.name == name
     assert spec.quick is quick
-    assert quick or len(spec.seeds) >= (3 if spec.kind == "networks" else 5)
+    assert quick or len(spec.seeds) >= (3 if spec.kind in ("networks", "zoo") else 5)
     assert spec.kind in KINDS
     for case in spec.cases:
         for method in case.methods:
-            assert method.family in ("frank-wolfe", "adaptive", "projected", "other")
+            assert method.family in ("frank-wolfe", "adaptive", "corrective", "projected", "other")
             assert method.parts
 
 

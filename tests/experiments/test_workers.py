@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw.experiments import load_spec, reproduce, work, workers
+from adafw.experiments import load_spec, reproduce, workers
 from adafw.experiments.convex import run
 from adafw.experiments.plan import parts_of, prepare, runs_of
 from adafw.experiments.work import Stopped
@@ -95,27 +95,16 @@ def test_finished_runs_are_not_run_again(toml, finished):
     assert (folder / "trace.csv").read_text() == before
 
 
-class StopAt:
-    """An event that is set from the n-th look on."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def is_set(self):
-        self.left -= 1
-        return self.left <= 0
-
-
-def test_a_stopped_run_goes_on_bit_for_bit(toml, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_bit_for_bit(toml, tmp_path, listen_to):
     whole = items(toml, tmp_path / "whole")[1]
     workers.perform(whole)
     item = items(toml, tmp_path / "stopped")[1]
-    monkeypatch.setattr(work, "_stop", StopAt(9))
+    listen_to(9)
     with pytest.raises(Stopped):
         workers.perform(item)
     assert item.state_file.is_file()
     assert not item.file.is_file()
-    monkeypatch.setattr(work, "_stop", None)
+    listen_to(None)
     workers.perform(item)
     assert not item.state_file.exists()
 
@@ -127,7 +116,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(toml, tmp_path, monkeypatch):
     assert numbers(item) == numbers(whole)
 
 
-def test_state_is_saved_while_a_run_goes_on(toml, tmp_path, monkeypatch):
+def test_state_is_saved_while_a_run_goes_on(toml, tmp_path, monkeypatch, listen_to):
     item = items(toml, tmp_path)[1]
     monkeypatch.setattr(run, "_SAVE_EVERY", 0.0)
     saved = []
@@ -139,7 +128,7 @@ def test_state_is_saved_while_a_run_goes_on(toml, tmp_path, monkeypatch):
             saved.append(len(adafw.State.load(item.state_file).records))
             return False
 
-    monkeypatch.setattr(work, "_stop", Look())
+    listen_to(Look())
     workers.perform(item)
     assert len(saved) > 5
     assert saved == list(range(1, len(saved) + 1))

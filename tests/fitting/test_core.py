@@ -2,6 +2,7 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -48,8 +49,8 @@ def test_data_are_checked_and_digested_once(monkeypatch):
     from adafw.rows import csr
 
     looked, digested = [], []
-    check, digest = rows._check_finite, csr.digest
-    monkeypatch.setattr(rows, "_check_finite", lambda v: (looked.append(1), check(v))[1])
+    finite, digest = rows.all_finite, csr.digest
+    monkeypatch.setattr(rows, "all_finite", lambda v: (looked.append(1), finite(v))[1])
     monkeypatch.setattr(csr, "digest", lambda a: (digested.append(a.size), digest(a))[1])
     A, targets = problem(classes=6)
     fitted = fit_targets(Design(A), targets, plan())
@@ -114,6 +115,31 @@ def test_ctrl_c_ends_all_fits_and_keeps_them(n_jobs, tmp_path):
         np.testing.assert_array_equal(now.state.x, fitted.fits[k].resume.state.x)
 
 
+def test_ctrl_c_between_two_submissions_is_not_lost(monkeypatch):
+    """Signals come at any line of the main thread, here while it still hands out work."""
+
+    class Struck(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *work):
+            future = super().submit(*work)
+            self.submitted += 1
+            if self.submitted == 2:
+                signal.raise_signal(signal.SIGINT)
+            return future
+
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", Struck)
+    A, targets = problem()
+    fitted = fit_targets(
+        Design(A), targets, plan(**LONG, n_jobs=2), deadline=Deadline(300.0),
+        watch=lambda k, record: None,
+    )  # fmt: skip
+    assert fitted.interrupted
+    assert {fit.status for fit in fitted.fits} <= {"interrupted", "not started"}
+    assert fitted.fits[3].status == "not started"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
     A, targets = problem()
@@ -148,6 +174,28 @@ def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
             again.gap, again.n_iter, again.radius_matters,
         )  # fmt: skip
         assert fit.trace[-1] == again.trace[-1]
+
+
+def test_what_is_kept_of_a_fit_is_what_it_was_then(tmp_path):
+    """The run goes on, and another fit's end writes the file again."""
+    A, targets = problem()
+    fits = fit_targets(Design(A), targets, plan(**{**LONG, "max_epochs": 2})).fits
+    kept = Checkpoint(tmp_path / "c", {}, every_seconds=1e9)
+    now = fits[0].resume
+    kept.begin(0)
+    kept.keep(0, now)
+    assert not (tmp_path / "c").exists(), "it was not yet time to"
+    kept.keep(0, now, always=True)
+    then = now.state.x.copy()
+    now.state.x += 1.0
+    kept.finish(1, fits[1])
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    np.testing.assert_array_equal(back.current[0].state.x, then)
+    kept.finish(0, fits[0])
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (sorted(back.finished), back.current) == ([0, 1], {})
 
 
 def test_a_failure_in_a_thread_is_raised():

@@ -76,6 +76,17 @@ def test_task():
         decide_task(labels, "regression", "logistic")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_have_the_dtype_of_the_model(dtype):
+    X = np.ones((3, 2), dtype)
+    for outputs in (1, 3):
+        coef, b = np.ones((outputs, 2), dtype), np.zeros(outputs, dtype)
+        numbers = LinearPredictor(coef, b, None, losses.Squared())
+        assert numbers.decision(X).dtype == numbers.predict(X).dtype == dtype
+    two = LinearPredictor(coef[:1], b[:1], np.array([0, 1]), losses.Logistic())
+    assert two.predict_proba(X).dtype == dtype
+
+
 def test_predictions_mean_what_the_loss_says():
     X = np.array([[1.0, 2.0], [0.0, -1.0]])
     coef, b = np.ones((1, 2)), np.array([0.5])
@@ -86,6 +97,7 @@ def test_predictions_mean_what_the_loss_says():
     labels = np.array(["no", "yes"])
     two = LinearPredictor(coef, b, labels, losses.Logistic())
     assert two.predict(X).tolist() == ["yes", "no"]
+    assert two.predict(np.array([[0.0, -0.5]])).tolist() == ["no"]  # a score of 0 says nothing
     np.testing.assert_allclose(two.predict_proba(X)[:, 1], 1 / (1 + np.exp(-z)))
     np.testing.assert_allclose(
         two.losses(X, np.array(["yes", "yes"])), losses.Logistic().value(z, np.ones(2))

@@ -29,7 +29,7 @@ def test_fused_iterates_and_counts_are_the_generic_ones(loss, constraint):
         adafw.AdaCSFW(0.3, inner_steps=1, inner="corrective"),
         adafw.AdaCSFW(lambda t: 1.0, inner="corrective"),
         adafw.AdaCSFW(np.inf, inner="corrective"),
-        adafw.AdaSVRF(0.3, inner="corrective"),
+        adafw.AdaSPIDERFW(0.3, inner="corrective"),
     ],
 )
 def test_what_no_kernel_knows_runs_in_the_one_loop(algorithm):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import adafw
-from adafw import gradients, paths, solver
+from adafw import gradients, paths, solver, steps
 from adafw.fused.linear import LinearBalls
 
 FUSED = LinearBalls()
@@ -14,15 +14,22 @@ SETS = {"l1": adafw.L1Ball, "linf": adafw.LInfBall}
 
 
 def algorithm(name, eta=1.0, K=5, batch=None, gamma=None, max_step=1.0):
-    if name in ("CSFW", "SVRF"):
+    if name in ("CSFW", "SVRF", "SAGAFW", "LSVRFW"):
         size = {} if gamma is None else {"step_size": gamma}
         return getattr(adafw, name)(batch_size=batch, **size)
-    if name == "AdaGrad":
-        return adafw.AdaGrad(eta, gradient=gradients.CSFW(batch))
+    kind, _, estimate = name.partition(" on ")
+    if estimate:
+        gradient = getattr(gradients, estimate)(batch)
+        if kind == "AdaGrad":
+            return adafw.AdaGrad(eta, gradient=gradient)
+        return adafw.Algorithm(gradient, steps.AdaptiveStep(eta, K, max_step))
     return getattr(adafw, name)(eta, K, max_step, batch_size=batch)
 
 
-NAMES = ("CSFW", "AdaCSFW", "SVRF", "AdaSVRF", "AdaGrad")
+NAMES = (
+    "CSFW", "AdaCSFW", "SVRF", "AdaSVRF", "SAGAFW", "Ada on SAGA", "LSVRFW", "Ada on LSVRG",
+    "AdaGrad on CSFW", "AdaGrad on SVRF", "AdaGrad on SAGA", "AdaGrad on LSVRG",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
@@ -33,8 +40,10 @@ NAMES = ("CSFW", "AdaCSFW", "SVRF", "AdaSVRF", "AdaGrad")
 def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
     draw = data.draw
     m, n = draw(st.integers(1, 40)), draw(st.integers(1, 60))
-    # The hinge on the linf ball leaves exact zeros whose rounding noise sign() would blow up.
-    loss = draw(st.sampled_from(["squared", "logistic"] + ["hinge"] * (set_name == "l1")))
+    # The hinge leaves exact zeros, whose rounding noise sign() would blow up on the linf ball. An
+    # estimate made of two gradients may cancel to 0 on one path and to noise on the other.
+    hinges = set_name == "l1" and name in ("CSFW", "AdaCSFW", "AdaGrad on CSFW")
+    loss = draw(st.sampled_from(["squared", "logistic"] + ["hinge"] * hinges))
     f = linear_model(m, n, draw(st.integers(0, 99)), loss, kind, weighted=draw(st.booleans()))
     constraint = SETS[set_name](draw(st.sampled_from([0.1, 3.0])))
     batch = draw(st.sampled_from([None, 1, 3, 2 * m + 1, lambda t: t + 0.5]))
@@ -44,7 +53,7 @@ def test_fused_equals_generic_on_random_problems(kind, set_name, name, data):
         draw(st.sampled_from([None, 0.3, lambda t: 1 / (t + 1)])),
         draw(st.sampled_from([1.0, 0.2, lambda t: 2 / (t + 2)])),
     )  # fmt: skip
-    if name == "AdaGrad" and loss == "squared":
+    if name.startswith("AdaGrad") and loss == "squared":
         algo = algorithm(name, 0.05, batch=batch)
     stretches = draw(st.sampled_from([(20,), (1, 19), (7, 0, 13)]))
     run = paths.find(f, constraint, algo, "fused").run
@@ -88,7 +97,7 @@ def test_a_path_can_be_left_and_taken_up_again(name):
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
-@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad"])
+@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad on CSFW", "SAGAFW", "LSVRFW"])
 def test_float32_data_stay_float32(kind, name):
     f = linear_model(50, 30, 3, kind=kind, dtype=np.float32)
     constraint, algo = adafw.L1Ball(2.0), algorithm(name, batch=9)
@@ -116,7 +125,9 @@ def test_a_source_of_the_users_is_called_once_an_iteration():
 
 
 @pytest.mark.parametrize("set_name", ["l1", "linf"])
-@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad"])
+@pytest.mark.parametrize(
+    "name", ["CSFW", "AdaCSFW", "AdaGrad on CSFW", "SAGAFW", "LSVRFW", "Ada on LSVRG"]
+)
 def test_an_infinite_estimate_ends_the_run_as_it_does_the_generic_one(set_name, name):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((20, 6)) * 1e200
@@ -135,7 +146,7 @@ def test_an_infinite_estimate_ends_the_run_as_it_does_the_generic_one(set_name, 
 
 @pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e77), (np.float32, 1e10)])
 @pytest.mark.parametrize("set_name", ["l1", "linf"])
-@pytest.mark.parametrize("name", ["AdaCSFW", "AdaSVRF", "AdaGrad"])
+@pytest.mark.parametrize("name", ["AdaCSFW", "AdaSVRF", "AdaGrad on CSFW", "Ada on SAGA"])
 def test_an_accumulator_that_overflows_ends_the_run_on_every_path(set_name, name, dtype, scale):
     # g itself is finite; its squares, or their sums, are not, and no step would move x any more.
     rng = np.random.default_rng(0)
@@ -190,9 +201,11 @@ def test_minimize_agrees_on_every_path_it_is_asked_for():
 
 
 @pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
-def test_any_generator_of_numpy_gives_the_stream_that_single_draws_give(kind):
+@pytest.mark.parametrize("name", ["CSFW", "SAGAFW", "LSVRFW"])
+def test_any_generator_of_numpy_gives_the_stream_that_single_draws_give(kind, name):
+    """An odd batch leaves half a word of the generator to the next draw, or to the next coin."""
     f, constraint = linear_model(37, 20, 7), adafw.L1Ball(1.0)
-    algo = algorithm("CSFW", batch=lambda t: 2 * (t % 3) + 1)
+    algo = algorithm(name, batch=lambda t: 2 * (t % 3) + 1)
     generators = [np.random.Generator(getattr(np.random, kind)(5)) for _ in range(2)]
     states = [
         after(run, f, constraint, algo, [9, 8], rng)
@@ -222,3 +235,36 @@ def test_an_infinite_learning_rate_leaves_template_1(path):
     ]
     np.testing.assert_allclose(runs[0].x, runs[1].x, atol=1e-12)
     assert runs[0].x.any()
+
+
+def test_a_coin_is_tossed_once_an_iteration_in_the_order_of_the_one_loop():
+    class Source:
+        def __init__(self):
+            self.rng, self.asked = np.random.default_rng(3), []
+
+        def integers(self, low, high, size):
+            self.asked.append(size)
+            return self.rng.integers(low, high, size)
+
+    f, constraint = linear_model(30, 20, 4), adafw.L1Ball(1.0)
+    algo = adafw.LSVRFW(batch_size=4, probability=0.3)
+    sources = Source(), Source()
+    a, b = (
+        after(run, f, constraint, algo, [20], source)
+        for run, source in zip((solver.run, FUSED.run), sources, strict=True)
+    )
+    assert sources[0].asked == sources[1].asked
+    assert sources[0].asked[:2] == [None, None]  # t = 0 is exact, and draws no batch
+    assert 22 < len(sources[0].asked) < 40
+    assert a.gradient_evaluations == b.gradient_evaluations
+    np.testing.assert_allclose(a.x, b.x, atol=1e-12)
+    np.testing.assert_array_equal(b.x, after(FUSED.run, f, constraint, algo, [20], 3).x)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
+def test_stopping_before_and_after_every_coin_changes_no_bit(probability):
+    f, constraint = linear_model(50, 20, 4), adafw.L1Ball(1.0)
+    algo = adafw.LSVRFW(batch_size=3, probability=probability)
+    whole = after(FUSED.run, f, constraint, algo, [25])
+    assert same_bits(whole, after(FUSED.run, f, constraint, algo, [1] * 25))
+    assert same_counts(whole, after(solver.run, f, constraint, algo, [25]))

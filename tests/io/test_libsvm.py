@@ -119,6 +119,9 @@ def test_written_text_reads_back_to_the_same_bits(tmp_path, seed, zero_based, su
     y, q = rng.standard_normal(7), rng.integers(0, 5, 7)
     path = tmp_path / f"file{suffix}"
     write_libsvm(path, A, y, zero_based=zero_based, query_id=q)
+    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(suffix, open)
+    with opener(path, "rt") as file:  # packed as its name says, for others to read
+        assert file.read().count("\n") == 7
     B, z, p = read_libsvm(path, zero_based=zero_based, n_features=9, query_id=True)
     assert_same((B, z), (A, y))
     np.testing.assert_array_equal(p, q)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from adafw.io import tables
 from adafw.io.libsvm import write_libsvm
-from adafw.io.tables import Columns, format_of, read_pieces, read_table
+from adafw.io.tables import ColumnChoice, format_of, read_pieces, read_table
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_every_format_reads_the_same(name, data, tmp_path, monkeypatch):
     np.testing.assert_array_equal(as_dense, X)
     np.testing.assert_array_equal(table.y, y)
     assert read_table(path, dtype=np.float32).X.dtype == np.float32
-    columns = Columns(n_features=6, zero_based=False, features=table.features)
+    columns = ColumnChoice(n_features=6, zero_based=False, features=table.features)
     pieces = list(read_pieces(path, columns=columns, with_target=True))
     assert (len(pieces) > 1) == (not name.endswith("npz"))
     whole = np.concatenate([p.X.toarray() if sparse.issparse(p.X) else p.X for p in pieces])
@@ -78,19 +78,19 @@ def test_targets_are_found_or_left_out(data, tmp_path):
     path = tmp_path / "t.csv"
     rows = "\n".join(",".join(map(repr, (float(t), *map(float, r)))) for r, t in zip(X, y))  # noqa: B905
     path.write_text("label,a,b,c,d,e,f\n" + rows)
-    np.testing.assert_array_equal(read_table(path, columns=Columns(target="label")).X, X)
-    np.testing.assert_array_equal(read_table(path, columns=Columns(target="0")).y, y)
-    wanted = Columns(features=("f", "a"), n_features=2)
+    np.testing.assert_array_equal(read_table(path, columns=ColumnChoice(target="label")).X, X)
+    np.testing.assert_array_equal(read_table(path, columns=ColumnChoice(target="0")).y, y)
+    wanted = ColumnChoice(features=("f", "a"), n_features=2)
     piece = next(read_pieces(path, columns=wanted))
     np.testing.assert_array_equal(piece.X, X[:, [5, 0]])
     with pytest.raises(ValueError, match="must have a target column 'z'"):
-        read_table(path, columns=Columns(target="z"))
+        read_table(path, columns=ColumnChoice(target="z"))
     bare = tmp_path / "bare.csv"
     bare.write_text("1,2\n3,4\n")
-    assert next(read_pieces(bare, columns=Columns(n_features=2))).y is None
-    assert next(read_pieces(bare, columns=Columns(n_features=1))).y.tolist() == [2, 4]
+    assert next(read_pieces(bare, columns=ColumnChoice(n_features=2))).y is None
+    assert next(read_pieces(bare, columns=ColumnChoice(n_features=1))).y.tolist() == [2, 4]
     with pytest.raises(ValueError, match="has 2 columns, the model needs 5 features"):
-        next(read_pieces(bare, columns=Columns(n_features=5)))
+        next(read_pieces(bare, columns=ColumnChoice(n_features=5)))
 
 
 def test_text_targets(tmp_path):
@@ -142,7 +142,7 @@ def test_bad_libsvm_is_named(text, message, tmp_path):
         read_table(path)
     if "sample" not in message:
         with pytest.raises(ValueError, match=message):
-            list(read_pieces(path, columns=Columns(n_features=9)))
+            list(read_pieces(path, columns=ColumnChoice(n_features=9)))
 
 
 @pytest.mark.parametrize("name", ["a.svm.gz", "a.csv.gz", "a.parquet", "a.npy", "a.npz"])
@@ -180,11 +180,28 @@ def test_ids_from_zero_keep_their_columns(tmp_path):
     assert table.X.toarray().tolist() == [[1, 0, 5], [0, 1, 0]]
     (tmp_path / "later.svm").write_text("1 1:1\n-1 2:1\n")
     piece = next(
-        read_pieces(tmp_path / "later.svm", columns=Columns(n_features=3, zero_based=True))
+        read_pieces(tmp_path / "later.svm", columns=ColumnChoice(n_features=3, zero_based=True))
     )
     assert piece.X.toarray().tolist() == [[0, 1, 0], [0, 0, 1]]
     with pytest.raises(ValueError, match="features up to number 3, the model has 2"):
-        list(read_pieces(tmp_path / "later.svm", columns=Columns(n_features=2, zero_based=True)))
+        list(
+            read_pieces(tmp_path / "later.svm", columns=ColumnChoice(n_features=2, zero_based=True))
+        )
+
+
+def test_the_first_piece_decides_where_ids_begin(tmp_path, monkeypatch):
+    """Later pieces without an id 0 keep their columns; one that has it only later is refused."""
+    monkeypatch.setattr(tables, "PIECE_BYTES", 24)
+    path = tmp_path / "zero.svm"
+    path.write_text("1 0:1 2:5\n" * 4 + "-1 1:1 2:3\n" * 4 + "1 2:9\n" * 9)
+    pieces = list(read_pieces(path, columns=ColumnChoice(n_features=3)))
+    assert len(pieces) > 4
+    found = np.concatenate([piece.X.toarray() for piece in pieces])
+    np.testing.assert_array_equal(found, read_table(path).X.toarray())
+    assert found[-1].tolist() == [0, 0, 9]
+    path.write_text("1 1:1 2:5\n" * 9 + "-1 0:1\n" * 4)
+    with pytest.raises(ValueError, match="id 0 comes after lines without it"):
+        list(read_pieces(path, columns=ColumnChoice(n_features=3)))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

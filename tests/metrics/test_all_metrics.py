@@ -251,6 +251,15 @@ def test_refuses_bad_parameters(make, message):
         make()
 
 
+def test_beta_m_may_exceed_beta_s():
+    """It is the root of beta_s that bounds it."""
+    for betas in ((0.9, 0.85), (0.5, 0.26), (0.0, 1e-9)):
+        assert metrics.AMSGrad(betas=betas).betas == betas
+    for betas in ((0.93, 0.85), (0.5, 0.25), (0.0, 0.0)):
+        with pytest.raises(ValueError, match="beta_m < sqrt"):
+            metrics.AMSGrad(betas=betas)
+
+
 def test_adabound_refuses_bounds_that_part_later():
     metric = metrics.AdaBound(0.1, lambda t: 1.0 if t != 3 else 2.0)
     with pytest.raises(ValueError, match=r"at t = 3 they are 0\.1 and 2, at t = 2 0\.1 and 1"):

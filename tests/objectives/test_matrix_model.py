@@ -49,6 +49,27 @@ def test_sparse_dense_and_batches_agree(loss, y):
         np.testing.assert_allclose(np.mean(parts, axis=0), f.gradient(x), rtol=1e-11)
 
 
+@every_loss
+def test_batches_use_the_intercept_that_was_set(loss, y):
+    f = MatrixModel(A, y, loss, W, intercept=True)
+    x = 0.5 * np.random.default_rng(2).normal(size=f.shape)
+    f.intercept = f.best_intercept(x)
+    parts = [f.gradient(x, batch) for batch in np.arange(60).reshape(6, 10)]
+    np.testing.assert_allclose(np.mean(parts, axis=0), f.gradient(x), rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_remembered_is_nobody_elses():
+    f = MatrixModel(A.astype(np.float32), LABELS, losses.Softmax(), intercept=True)
+    x = np.random.default_rng(3).normal(size=f.shape).astype(np.float32)
+    g = f.gradient(x)
+    kept = g.copy()
+    g += 1.0
+    np.testing.assert_array_equal(f.gradient(x), kept)
+    # The same point in another precision is another one: certificates are in float64.
+    assert f.gradient(x.astype(np.float64)).dtype == np.float64
+    assert f.gradient(x).dtype == np.float32
+
+
 def test_outputs_are_models_of_one_output_side_by_side():
     f = MatrixModel(A, NUMBERS, losses.Outputs(losses.Huber(0.5)), W, intercept=True)
     x = np.random.default_rng(3).normal(size=f.shape)

@@ -49,10 +49,25 @@ def test_products_are_those_in_memory(tmp_path, dtype, dense):
             np.testing.assert_allclose(g.rows.norms(p_, axis), f.rows.norms(p_, axis), rtol=1e-5)
     bound, _ = g.rows.spectral_norm()
     assert bound == pytest.approx(f.rows.spectral_norm()[0], rel=1e-4)
+    weights = np.abs(p).astype(np.float64)
+    np.testing.assert_allclose(
+        g.rows.variances(weights), f.rows.variances(weights), rtol=1e-4, atol=exact
+    )
     for got, wanted in zip(g.rows.curve(np.abs(p), x), f.rows.curve(np.abs(p), x), strict=True):
         np.testing.assert_allclose(got, wanted, atol=100 * exact)
     assert g.rows.describe() == f.rows.describe()
     assert str(g.rows).endswith("on disk")
+
+
+def test_a_batch_that_the_caller_changes_is_another_one(tmp_path):
+    """Rows read last are kept for the second product of the same batch, of no other."""
+    f, g = pair(tmp_path)
+    x, batch = np.random.default_rng(1).normal(size=300), np.array([5, 6, 7])
+    for rows in ([5, 6, 7], [500, 2, 2], [5, 6, 8]):
+        batch[:] = rows
+        np.testing.assert_allclose(g.rows.dot(x, batch), f.rows.dot(x, batch), atol=1e-12)
+        w = np.array([1.0, -2.0, 3.0])
+        np.testing.assert_allclose(g.rows.combine(w, batch), f.rows.combine(w, batch), atol=1e-12)
 
 
 def test_a_bound_on_the_spectral_norm_from_passes_alone(tmp_path, monkeypatch):
@@ -230,13 +245,15 @@ def test_files_that_change_are_noticed(tmp_path):
         g.rows.dot(np.ones(300), np.array([899]))
 
 
-def test_columns_out_of_range_do_not_reach_a_kernel(tmp_path, monkeypatch):
+def test_columns_out_of_range_do_not_reach_a_kernel(tmp_path):
     _, g = pair(tmp_path)
     path = tmp_path / "parts" / "indices.npy"
+    before = path.stat()
     with open(path, "rb+") as file:
         file.seek(-4, os.SEEK_END)
         file.write(np.array([10**6], np.int32).tobytes())
-    monkeypatch.setattr(DirectFile, "_state", lambda self: self._mark)  # a clock too coarse to see
+    # The file says that it is as old as it was, as by a clock too coarse to see the change.
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(ValueError, match="columns must be numbers from 0 to 299"):
         g.rows.dot(np.ones(300))
 

@@ -144,6 +144,23 @@ def test_lmo_calls_of_a_run_are_those_made():
     assert limited.trace[-1].lmo_calls < 40 + 50
 
 
+@pytest.mark.parametrize("inner", ["frank_wolfe", "corrective"])
+def test_the_gap_of_an_iteration_is_its_own(inner):
+    """phi_0 is loose and phi_1 is not: the first iteration moves nothing, the second does."""
+    phi = {0: 1e9, 1: 1e-9, 2: 1e9}
+    step = AdaptiveStep(learning_rate=0.3, inner_steps=9, inner=inner, inner_gap=lambda t: phi[t])
+    f, constraint = model(), adafw.L1Ball(2.0)
+    x = constraint.start(5)
+    state, moved = step.init(x), []
+    for t in range(3):
+        y, state = step.update(f, constraint, x, f.gradient(x), t, state)
+        moved.append(bool((y != x).any()))
+        x = y
+    assert moved[:2] == [False, True]
+    # Corrective steps begin on the face of x, whatever is enough.
+    assert moved[2] is (inner == "corrective")
+
+
 def test_inner_gap_is_checked():
     with pytest.raises(ValueError, match="inner_gap must be a number that is finite and >= 0"):
         AdaptiveStep(learning_rate=1.0, inner_gap=-1e-3)

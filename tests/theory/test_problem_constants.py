@@ -111,6 +111,16 @@ def test_diameters_of_the_data(constraint, vertices, kind):
     assert {"data_diameter_inf", "diameter", "operator_norm"} <= set(c.exact)
 
 
+def test_the_origin_is_a_vertex_of_the_unit_simplex():
+    """Columns that point one way: no two are as far from each other as the longest is from 0."""
+    A = 1 + 0.1 * np.random.default_rng(0).random((11, N))
+    f = adafw.LinearModel(A, np.ones(11), LOSSES[0])
+    c = theory.data_constants(f, adafw.UnitSimplex(2.0))
+    assert c.data_diameter_1 == pytest.approx(2 * A.sum(axis=0).max(), rel=1e-14)
+    assert c.data_diameter_inf == pytest.approx(2 * A.max(), rel=1e-14)
+    assert theory.data_constants(f, adafw.Simplex(2.0)).data_diameter_1 < 0.1 * c.data_diameter_1
+
+
 def test_the_linf_balls_bound_is_the_one_of_the_documentation():
     f, A = model()
     c = theory.data_constants(f, adafw.LInfBall(0.7))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw import gradients, solver, theory
+from adafw import gradients, solver, steps, theory
 from adafw.random import as_source
 
 SEEDS, STEPS = range(6), 30
@@ -55,6 +55,70 @@ def test_storc(f, constraint):
         scale = guarantee.constants.smoothness * guarantee.constants.diameter**2
         assert guarantee.bound(t) == scale / 2 ** (stage + 1)
         assert found[t] <= guarantee.bound(t)
+
+
+def summed(rule, steps, start, variance):
+    """h_k for k = 0 .. steps of the inequality that proofs of sliding sum, with L = D = 1.
+
+    h_k <= (1 - gamma) h_{k-1} + gamma (eta + beta (d_{k-1} - d_k) + variance / (2 (beta - gamma))),
+    every d_k at most 1/2 and whatever makes h_k largest: gamma beta / (product of 1 - gamma) grows,
+    so that all d_i = 1/2 but the last, which is 0. `variance(k, gamma, h)` is that of the gradient.
+    """
+    found, sums, product = [start], 0.0, 1.0
+    for k in range(1, steps + 1):
+        now = rule(k - 1)
+        noise = variance(k, now.gamma, found[-1]) / (2 * (now.beta - now.gamma) or 1.0)
+        if now.gamma == 1:
+            sums, product, first = 0.0, 1.0, 0.0
+        else:
+            product, first = product * (1 - now.gamma), sums
+        weight = now.gamma / product
+        sums = first + weight * (now.eta + noise)
+        found.append(product * (sums + weight * now.beta / 2))
+    return found
+
+
+def test_the_constants_of_conditional_gradient_sliding_follow_from_its_inequality(f):
+    known = theory.Constants(1.0, 1.0, 1.0)
+    for stochastic in (False, True):
+        bound = theory.sliding(f, SETS[0], stochastic=stochastic, known=known).bound
+        rule = steps.LanZhou(stochastic)
+        h = summed(rule, 200, 1.0, lambda k, *_, s=stochastic: s / (k + 2) ** 3)
+        assert all(h[t] <= bound(t) * (1 + 1e-12) for t in range(1, 201))
+        assert h[200] >= 0.9 * bound(200)  # the constants are those of this proof
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 1.0, 10.0, 1e3])
+@pytest.mark.parametrize("stage", range(1, 13))
+def test_the_constants_of_storc_close_its_induction(stage, ratio):
+    """G = `ratio` L D; from h <= 2^-stage a stage leads to 2^-(stage + 1), L = D = 1."""
+    length = int(np.ceil(2 ** (stage / 2 + 2)))
+
+    def rule(t):
+        k = t + 1
+        return steps.HazanLuo()(0)._replace(gamma=2 / (k + 1), beta=3 / k, eta=2 / (length * k))
+
+    def ended(a, b):
+        def variance(k, gamma, h):
+            batch = length * (a + b * ratio * (k + 1))
+            return 0.0 if k == 1 else 4 * (h + gamma * ratio + 2**-stage) / batch
+
+        return summed(rule, length, 2.0**-stage, variance)[-1]
+
+    assert ended(700, 24) <= 2.0 ** -(stage + 1)
+    assert ended(700 / 3, 8) <= 2.0 ** -(stage + 1)
+    if ratio >= 10 and stage > 6:
+        assert ended(700, 1) > 2.0 ** -(stage + 1)
+
+
+def test_storcs_rule_is_the_one_of_that_induction():
+    begin = 0
+    for stage in range(1, 6):
+        length = int(np.ceil(2 ** (stage / 2 + 2)))
+        for k in range(1, length + 1):
+            now = steps.HazanLuo()(begin + k - 1)
+            assert now == (2 / (k + 1), 3 / k, 2 / (length * k), k == 1)
+        begin += length
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=repr)

@@ -67,9 +67,48 @@ def test_ten_thousand_vertices_stay_inside():
 def test_the_factor_of_the_gram_matrix_gives_the_same_vertex():
     for seed in range(200):
         g = hard(seed).double()
+        g = g / g.abs().amax()  # squares are made of it as it is
         g = g if g.shape[0] >= g.shape[1] else g.mT
-        x = polar._scaled(g)
-        torch.testing.assert_close(
-            x @ polar.gram_factor(x.mT @ x), polar.feasible(g), rtol=0, atol=1e-9
+        sides = g.abs().sum(0).amax() * g.abs().sum(1).amax()
+        made = g @ polar.gram_factor(g.mT @ g, sides)
+        torch.testing.assert_close(made, polar.feasible(g), rtol=0, atol=1e-9)
+        assert torch.linalg.matrix_norm(made, 2) <= 1 + 1e-9
+
+
+def test_long_matrices_of_low_rank_are_made_in_float64():
+    """Noise of float32 in what should be 0 would grow two thousandfold with every product."""
+    rng = torch.Generator().manual_seed(0)
+    for shape in ((200, 20), (20, 200), (3, 700), (4, 160, 16)):
+        *stack, rows, columns = shape
+        low = torch.randn(*stack, rows, 2, generator=rng) @ torch.randn(
+            *stack, 2, columns, generator=rng
         )
-        assert torch.linalg.matrix_norm(x @ polar.gram_factor(x.mT @ x), 2) <= 1 + 1e-9
+        made, exact = polar.feasible(low), polar.feasible(low.double())
+        assert made.dtype is torch.float32
+        torch.testing.assert_close(made.double(), exact, rtol=0, atol=2e-7)
+        assert torch.linalg.matrix_norm(made.double(), 2).amax() <= 1 + 1e-6
+        assert polar.is_far(shape)
+
+
+def test_a_small_matrix_is_rounded_as_in_a_stack():
+    """Or a rank that owns two matrices would find another vertex than one that owns three."""
+    rng = torch.Generator().manual_seed(0)
+    for shape in ((3, 3), (3, 20), (5, 3), (1, 9), (17, 41), (90, 90)):
+        stack = torch.randn(5, *shape, generator=rng)
+        whole = polar.feasible(stack)
+        for g, v in zip(stack, whole, strict=True):
+            assert torch.equal(polar.feasible(g), v)
+
+
+def test_symmetric_products_by_blocks():
+    rng = torch.Generator().manual_seed(0)
+    for rows in (383, 384, 401, 800):
+        x = torch.randn(rows, 30, generator=rng, dtype=torch.float64)
+        a = polar._gram(x)
+        torch.testing.assert_close(a, x @ x.mT, rtol=0, atol=1e-12)
+        made = polar._quadratic(a, 0.3, -0.7)
+        torch.testing.assert_close(made, 0.3 * a - 0.7 * (a @ a), rtol=0, atol=1e-9)
+    g = torch.randn(400, 401, generator=rng)
+    exact = polar.feasible(g.double())
+    torch.testing.assert_close(polar.feasible(g).double(), exact, rtol=0, atol=1e-5)
+    assert torch.linalg.matrix_norm(polar.feasible(g).double(), 2) <= 1 + 1e-6

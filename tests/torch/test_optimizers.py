@@ -243,6 +243,9 @@ def test_rescale_diameter_divides_by_the_diameter():
     p.grad = torch.ones(4, dtype=torch.float64)
     SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.8, rescale="diameter").step()
     torch.testing.assert_close(p.detach(), torch.full((4,), -0.8 / 4.0, dtype=torch.float64))
+    # Longer than the set is wide: to the vertex, not beyond.
+    SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=9.0, rescale="diameter").step()
+    torch.testing.assert_close(p.detach(), torch.full((4,), -1.0, dtype=torch.float64))
 
 
 # --- torch's habits ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -48,6 +49,26 @@ def test_sets_that_need_the_whole_tensor(case, world, tmp_path):
 def test_a_checkpoint_goes_on_under_another_number_of_processes(tmp_path):
     run("save_sharded", tmp_path, 2)
     run("load_sharded", tmp_path, 4)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_shards_lie_where_torch_cuts(dim, world):
+    """Also where ranks are left without a row: 4 over 5 rows have 2, 2, 1 and none."""
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor import Shard as Cut
+
+    whole = torch.arange(5 * 6).reshape(5, 6)
+    parts = [*whole.chunk(world, dim), *[whole.narrow(dim, 0, 0)] * world][:world]
+    for rank, part in enumerate(parts):
+        mesh = SimpleNamespace(
+            get_local_rank=lambda i, rank=rank: rank if i == 1 else 0,
+            size=lambda i: world if i == 1 else 3, get_group=lambda i: i,
+        )  # fmt: skip
+        p = SimpleNamespace(shape=whole.shape, device_mesh=mesh, placements=(Replicate(), Cut(dim)))
+        shard = Shard.of(p)
+        assert (shard.dim, shard.rank, shard.group) == (dim, rank, 1)
+        assert torch.equal(whole.narrow(dim, shard.start, part.shape[dim]), part)
 
 
 @pytest.mark.parametrize(("dim", "start", "length"), [(0, 2, 2), (1, 1, 2), (2, 3, 1)])

@@ -46,6 +46,23 @@ def test_equals_plain_torch(name, size, dtype):
             torch.testing.assert_close(a.state[p][key], b.state[q][key], rtol=0, atol=5 * tolerance)
 
 
+@pytest.mark.skipif(
+    not torch.backends.cpu.get_cpu_capability().startswith("AVX"), reason="no fused products"
+)
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.0}, {"momentum": 0.95, "nesterov": True},
+                                     {"betas": (0.9, 0.99), "start": "zero"}])  # fmt: skip
+def test_steps_along_signs_equal_plain_torch_to_the_bit(options):
+    rng = torch.Generator().manual_seed(3)
+    p, quick = group_of(5003, torch.float32)
+    q, slow = group_of(5003, torch.float32)
+    a, b = SFW(quick, lr=0.1, **options), SFW(slow, lr=0.1, fused=False, **options)
+    for _ in range(8):
+        p.grad = q.grad = torch.randn(5003, generator=rng)
+        a.step()
+        b.step()
+    assert torch.equal(p, q)
+
+
 MORE = {
     "box": adafw.Box(-0.2, 0.4),
     "l1": adafw.L1Ball(5.0),

@@ -33,7 +33,7 @@ from adafw.fitting.radii import Problem, Rule, check_sized
 from adafw.fitting.targets import decide_task
 from adafw.io.atomic import replacing, write_text
 from adafw.io.damage import DAMAGE, is_damage, reason
-from adafw.io.tables import Columns, Piece, format_of, read_table
+from adafw.io.tables import ColumnChoice, Piece, format_of, read_table
 from adafw.names import LOSSES, SETS
 from adafw.rows import as_rows
 from adafw.typing import Plain
@@ -135,11 +135,13 @@ class Files:
                               self.dtype)  # fmt: skip
         if self.labels is None:
             by_ids = format_of(self.data, self.format_) in ("libsvm", "parts")
-            columns = Columns(target=self.target, n_features=self.n_features if by_ids else None)
+            columns = ColumnChoice(
+                target=self.target, n_features=self.n_features if by_ids else None
+            )
             table = read_table(self.data, self.format_, columns, self.dtype)
             assert table.y is not None
             return table, table.y
-        table = read_table(self.data, self.format_, Columns(all_features=True), self.dtype)
+        table = read_table(self.data, self.format_, ColumnChoice(all_features=True), self.dtype)
         try:
             y = np.load(self.labels, allow_pickle=False)
         except DAMAGE as error:

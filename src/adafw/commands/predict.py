@@ -62,10 +62,10 @@ def command(
 
 def columns_of(model: Any) -> Any:
     """Which columns of a file the model wants."""
-    from adafw.io.tables import Columns
+    from adafw.io.tables import ColumnChoice
 
     header = model.header
-    return Columns(
+    return ColumnChoice(
         features=None if header["features"] is None else tuple(header["features"]),
         target=header["target"],
         n_features=model.n_features,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.charts import Curve, line_chart
+from adafw.charts import Polyline, line_chart
 from adafw.fitting import Fitted, LinearModelFile, Targets
 from adafw.names import SETS
 from adafw.page import definitions, html_table, page
@@ -147,14 +147,14 @@ def _convergence(model: LinearModelFile, fitted: Fitted) -> str:
     gaps, values = [], []
     for k, (fit, name) in enumerate(zip(fitted.fits, names, strict=True)):
         epochs = fit.trace["epoch"]
-        gaps.append(Curve(epochs, fit.trace["gap"], name, k))
-        values.append(Curve(epochs, fit.trace["value"], name or "objective", k))
+        gaps.append(Polyline(epochs, fit.trace["gap"], name, k))
+        values.append(Polyline(epochs, fit.trace["value"], name or "objective", k))
         if len(fitted.fits) == 1:
             # Of the first records the bound says nothing yet, and would flatten the rest.
             bound = np.where(
                 fit.trace["lower_bound"] < min(0.0, fit.value), np.nan, fit.trace["lower_bound"]
             )
-            values.append(Curve(epochs, bound, "proven lower bound", k + 1, dashed=True))
+            values.append(Polyline(epochs, bound, "proven lower bound", k + 1, dashed=True))
     charts = (
         line_chart(gaps, "passes over the data", "gap", log=True),
         line_chart(values, "passes over the data", "objective"),
@@ -173,10 +173,10 @@ def _search(model: LinearModelFile) -> list[str]:
     chosen = [search["radii"].index(model.header["settings"]["radius"])]
     chart = line_chart(
         [
-            Curve(radii, means, "mean score", 0),
-            Curve(radii[chosen], means[chosen], "chosen", 2),
-            Curve(radii, means - errors, "less and plus its standard error", 1, dashed=True),
-            Curve(radii, means + errors, "", 1, dashed=True),
+            Polyline(radii, means, "mean score", 0),
+            Polyline(radii[chosen], means[chosen], "chosen", 2),
+            Polyline(radii, means - errors, "less and plus its standard error", 1, dashed=True),
+            Polyline(radii, means + errors, "", 1, dashed=True),
         ],
         "log10 of the radius",
         "held-out score",

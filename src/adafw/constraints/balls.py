@@ -94,6 +94,7 @@ class L2Ball(RadialSet):
         target = sizes * (basis.T @ centre) - basis.T @ linear
         least = 1e-15 * float(sizes[-1]) + 1e-300
         s = max(float(np.linalg.norm(target)) / self.radius - float(sizes[-1]), least)
+        # A bound that is never met: on a concave function Newton's method cannot pass the root.
         for _ in range(100):
             y = target / (sizes + s)
             norm = float(np.linalg.norm(y))

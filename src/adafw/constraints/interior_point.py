@@ -61,6 +61,7 @@ def project(
     relative errors stalls above 1e-8.
     """
     problem = _CentralPath(x, h / h.max(), lower, upper, rows, b)
+    # v(y) = x - A^T y / h may overflow for a smaller h; the central path divides by no h alone.
     if not rows.inequality.any() and problem.h.min() > 1e-150:
         found = _by_dual_newton(problem)
         if found is not None:
@@ -71,6 +72,7 @@ def project(
         error = problem.error(point)
         stalled = 0 if error < least else stalled + 1
         best, least = (point, error) if error < least else (best, least)
+        # Far from the solution the error may rise for several steps; close to it, only by rounding.
         if least <= 1e-13 or stalled > (3 if least <= 1e-11 else 15):
             break
         point = problem.next(point)
@@ -84,6 +86,7 @@ def project(
         if best.complementarity() <= 1e-20 * float(problem.h @ best.v**2):
             break
         point = problem.next(best)
+        # The other conditions may lose a digit for it, no more.
         if problem.error(point) > 1e-12 or point.complementarity() >= best.complementarity():
             break
         best = point
@@ -100,6 +103,7 @@ def _by_dual_newton(problem: "_CentralPath") -> Vector | None:
     """
     nothing = y = np.zeros(len(problem.b))
     v, r = problem.at(y)
+    # Where it converges it does so fast; else the central path, which is sure, takes over.
     for _ in range(25):
         off = problem.outside(v)
         if off <= 1e-13:
@@ -138,11 +142,13 @@ class _CentralPath:
         v = np.clip(self.x, self.lower, self.upper)
         size = max(float(np.abs(self.x - v).max()), float(np.abs(v).max()), 1e-300)
         size = max(size, float(np.abs(self.b).max(initial=0.0)))
+        # A first point near to a bound would leave Newton's method no room to step.
         margin = np.minimum(0.05 * size, (self.upper - self.lower) / 4)
         v = np.clip(v, self.lower + margin, self.upper - margin)
         low = np.where(has_low, v - np.where(has_low, self.lower, 0), 1.0)
         high = np.where(has_high, np.where(has_high, self.upper, 0) - v, 1.0)
         slack = np.where(has_slack, np.maximum(self.b - self.rows.dot(v), 0.1 * size), 1.0)
+        # The second term, for an x inside: multipliers of 0 would end the path before it begins.
         mu = 0.1 * size * float(np.mean(np.abs(self.h * (v - self.x))) + 1e-8 * size)
         z = [
             np.where(mask, mu / t, 0.0)
@@ -177,6 +183,7 @@ class _CentralPath:
         """One predictor-corrector step."""
         dual, primal = self.residuals(p)
         w = 1 / (self.h + p.z_low / p.low + p.z_high / p.high)
+        # A multiplier may underflow to 0 once its row is slack by far.
         slack = np.where(self.rows.inequality, p.slack / np.maximum(p.z_slack, 1e-300), 0.0)
         newton = self.rows.newton(w, slack)
 
@@ -235,6 +242,7 @@ class _CentralPath:
         nearest, _ = self._nearest_on(at_low, at_high, np.zeros_like(self.rows.inequality))
         clipped = np.clip(nearest, self.lower, self.upper)
         moved = float(np.abs(clipped - v).max())
+        # A larger move means that v was no solution of these bounds, only near to one.
         return clipped if self.outside(clipped) <= 1e-15 and moved <= 1e-11 * self.reach else None
 
     def _held(self, v: Vector, y: Vector, at_low: Mask, at_high: Mask) -> tuple[Mask, Mask]:

@@ -50,12 +50,17 @@ def _bidiagonalise(
         if k:
             small[k - 1, k] = last
         last = beta
+        # The Krylov space is exhausted where nothing but rounding is left of a new vector.
         over = k + 1 == steps or min(alpha, beta) <= 1e-15 * small.max()
         if k + 1 == check or over:
             check = k + 5 + k // 4
             x, s, yt = np.linalg.svd(small[: k + 1, : k + 1])
             miss = beta * abs(x[k, 0])
             apart = s[0] - s[1] if k else s[0]
+            # The error of s is below the residual, and of its square over the distance to the next:
+            # but
+            # that holds only once the residual itself is small, else s may belong to another
+            # vector.
             settled = miss <= max(1e-7, tolerance) * s[0] and (
                 min(miss, miss**2 / (apart or 1.0)) <= tolerance * s[0]
             )
@@ -90,5 +95,6 @@ def spectral_norm_bound(a: NDArray[np.float64], below: float) -> float:
             np.linalg.cholesky(-gram)
             return scale * float(np.sqrt(t + 3 * slack)) * (1 + 4 * eps)
         except np.linalg.LinAlgError:
+            # `below` is mostly right to rounding, so that little more is enough.
             excess = max(1e-12, 10 * excess)
     return scale * float(np.sqrt(frobenius * (1 + (a.size + 2) * eps)))

@@ -113,6 +113,7 @@ def spd_solver(matrix: NDArray[Any]) -> Solver:
     diagonal = np.diag(matrix)
     d = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     scaled = matrix * d[:, None] * d
+    # What rounding may take from an eigenvalue of a matrix with a unit diagonal.
     shift = 1e-16 * len(scaled)
     while True:
         try:

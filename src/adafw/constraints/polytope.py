@@ -269,5 +269,6 @@ def _check_bounded(A_ub: Any, A_eq: Any, low: NDArray[Any], high: NDArray[Any]) 
     if loose.any():
         columns = sparse.vstack([A_ub, A_eq]).toarray()[:, loose]
         lines = loose.sum() - (np.linalg.matrix_rank(columns) if columns.size else 0)
+    # HiGHS allows violations of 1e-7: what is smaller is no direction to infinity.
     if best.fun < -1e-7 or lines:
         raise ValueError("a Polytope must be bounded: give finite bounds, or rows that imply them.")

@@ -240,6 +240,7 @@ def _lp_roots(
         power = e * u**q
         new = u * (((q - 1) * power + a) / xp.where(u > 0, b * u + q * power, one))
         new = xp.minimum(new, bound)
+        # In float64, with digits to spare: see below.
         done = not bool((xp.abs(new - u) > 1e-10 * u).any())
         u = new
         if done:  # the error is squared by the last step, so that new is exact

@@ -52,6 +52,8 @@ class _Lagrangian:
         self.x, self.h, self.ball = x, h, ball
         self.multiplier = np.zeros_like(x)
         least = float(h.min())
+        # Between the least and the largest h, which is 1; a tiny h would not be felt beside its
+        # root.
         self.penalty = math.sqrt(least) if least > 1e-8 else least
 
     def at(self, v: Matrix) -> _Point:
@@ -108,6 +110,7 @@ class _Lagrangian:
             step = size / float(np.vdot(q, a))
             d, rest = d + step * q, rest - step * a
             now = float(np.vdot(rest, rest / scale))
+            # An inexact direction will do: the next one is of a better model.
             if now <= 0.05**2 * first:
                 break
             q, size = rest / scale + (now / size) * q, now
@@ -169,12 +172,14 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
         error = problem.error(p)
         before, violated = violated, float(np.linalg.norm(p.v - p.inside))
         settled = violated <= 1e-13 * float(np.linalg.norm(p.inside))
+        # A fifth less is progress; what is left of rounding falls and rises by less.
         improved = error < 0.8 * least or violated < 0.8 * before
         stalled = 0 if improved or (problem.penalty < 1 and not settled) else stalled + 1
         best, least = (p, error) if error < least else (best, least)
         if least <= 1e-9 or stalled > (2 if least <= 1e-6 else 8):
             break
         problem.multiplier = problem.penalty * (p.z - p.inside)
+        # Raised late rather than early: a large penalty makes the subproblems ill-conditioned.
         slow = violated > (0.1 if problem.penalty < 1 else 0.3) * before
         if slow and not settled and problem.penalty < most:
             problem.penalty *= 10
@@ -223,5 +228,6 @@ def projection_derivative(
 
 def _quotient(a: Matrix, b: Matrix, limit: Matrix, scale: float) -> Matrix:
     """a / b, and its limit where b is rounding beside `scale`."""
+    # Below, a difference of singular values has no digit of its own.
     vanishes = np.abs(b) <= 1e-14 * scale
     return np.where(vanishes, limit, a / np.where(vanishes, 1.0, b))

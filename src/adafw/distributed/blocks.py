@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from adafw.distributed.recipes import DaskPart, Recipe
+from adafw.distributed.recipes import DaskPart, PartRecipe
 
 
-def dask_recipes(X: Any, y: Any, sample_weight: Any = None) -> list[Recipe]:
+def dask_recipes(X: Any, y: Any, sample_weight: Any = None) -> list[PartRecipe]:
     """One recipe for each block of rows of X."""
     import dask.array as da
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement, Worker
-from adafw.distributed.recipes import Recipe
+from adafw.distributed.recipes import PartRecipe
 from adafw.distributed.shelf import shelve, tidy, widen
 from adafw.distributed.wire import Failed
 from adafw.objectives.base import Unavailable
@@ -52,7 +52,7 @@ class Crew:
     """
 
     def __init__(
-        self, client: Any, data: str, recipes: Sequence[Recipe], n_features: int | None,
+        self, client: Any, data: str, recipes: Sequence[PartRecipe], n_features: int | None,
         patience: float,
     ) -> None:  # fmt: skip
         self.client, self.data, self.patience = client, data, patience
@@ -259,7 +259,7 @@ class Crew:
         return 0 if header is None else header.nbytes
 
 
-def _check_alike(headers: list[Header], recipes: Sequence[Recipe], n: int) -> None:
+def _check_alike(headers: list[Header], recipes: Sequence[PartRecipe], n: int) -> None:
     """Refuses parts that do not belong together."""
     first = headers[0]
     for header, recipe in zip(headers, recipes, strict=True):

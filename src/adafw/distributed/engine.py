@@ -15,7 +15,7 @@ from distributed.protocol import to_serialize
 from adafw.distributed.crew import Crew, Gone, Traffic
 from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement
-from adafw.distributed.recipes import Recipe
+from adafw.distributed.recipes import PartRecipe
 from adafw.distributed.shelf import NAME, POINTS, ShelfPlugin
 from adafw.distributed.wire import Failed, Message, Missing, Packed, Reply, pack
 from adafw.objectives.base import Unavailable
@@ -51,7 +51,7 @@ class Engine:
     """
 
     def __init__(
-        self, client: Any, recipes: Sequence[Recipe], n_features: int | None = None,
+        self, client: Any, recipes: Sequence[PartRecipe], n_features: int | None = None,
         patience: float = PATIENCE,
     ) -> None:  # fmt: skip
         if client.asynchronous:

@@ -8,26 +8,26 @@ import numpy as np
 
 from adafw import solver
 from adafw.algorithm import Algorithm
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Table, draw
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
-from adafw.random import freeze
+from adafw.random import IndexSource, freeze
 from adafw.solver import State
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class _FromExact(GradientEstimator):
+class _FromExact(GradientEstimator[Table]):
     """CSFW's estimate that started at an exact gradient, of more rows than are here."""
 
     share: float
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
-        return {}
+    def init(self, f: FiniteSum, x: Array) -> Table:
+        return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
 
     def update(
-        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    ) -> tuple[Array, Table]:
         batch = np.unique(draw(rng, f.n_terms, math.ceil(self.share * f.n_terms)))
         fresh, change = f.refresh(x, state["alpha"][batch], batch)
         state["gradient"] = state["gradient"] + change

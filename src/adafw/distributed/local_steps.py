@@ -9,8 +9,9 @@ from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.distributed.model import DistributedLinearModel
-from adafw.gradients.base import GradientEstimator
+from adafw.gradients.base import GradientEstimator, Nothing
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import OpenLoop
 from adafw.steps import FrankWolfeStep
 from adafw.steps.base import Step
@@ -32,19 +33,19 @@ def LocalCSFW(
 
 
 @dataclass(frozen=True)
-class ExactAndLocal(GradientEstimator):
+class ExactAndLocal(GradientEstimator[Nothing]):
     """grad f(x_t), with the evaluations of the local iterations that follow counted."""
 
     iterations: int
     share: float
     exact = True
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Nothing:
         return {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Nothing, rng: IndexSource
+    ) -> tuple[Array, Nothing]:
         return f.gradient(x), state
 
     def evaluations(self, t: int, n_terms: int) -> int:
@@ -52,7 +53,7 @@ class ExactAndLocal(GradientEstimator):
 
 
 @dataclass(frozen=True)
-class LocalSteps(Step):
+class LocalSteps(Step[Nothing]):
     """x_{t+1} = sum_k (m_k / m) x_k, x_k reached by part k in `iterations` steps from x_t.
 
     `step` : what each of them does; its schedules go on from round to round, its own state does
@@ -78,12 +79,12 @@ class LocalSteps(Step):
                 f"LocalSteps need exact gradients, got those of {type(gradient).__name__}."
             )
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Nothing:
         return {}
 
     def update(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
+    ) -> tuple[Array, Nothing]:
         new = f.local_points(
             x,
             {

@@ -11,7 +11,7 @@ from adafw.distributed.blocks import dask_recipes
 from adafw.distributed.cluster import client_or_default
 from adafw.distributed.crew import Traffic
 from adafw.distributed.engine import PATIENCE, Engine
-from adafw.distributed.recipes import Recipe, as_recipes
+from adafw.distributed.recipes import PartRecipe, as_recipes
 from adafw.distributed.rows import DistributedRows
 from adafw.io.tables.columns import joined_targets
 from adafw.losses import Loss
@@ -109,7 +109,7 @@ class DistributedLinearModel(LinearModel):
 
 
 def distributed_rows(
-    recipes: Sequence[Recipe], *, client: Any = None, n_features: int | None = None,
+    recipes: Sequence[PartRecipe], *, client: Any = None, n_features: int | None = None,
     patience: float = PATIENCE,
 ) -> DistributedRows:  # fmt: skip
     """Rows made by these recipes, on the workers of the client."""

@@ -39,7 +39,7 @@ class Header:
 
 
 @dataclass
-class Part:
+class HeldPart:
     """A block as rows, and what was made of it for the operations that are asked for again."""
 
     rows: Rows
@@ -50,7 +50,7 @@ class Part:
     _model: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, block: Block, name: str) -> "Part":
+    def of(cls, block: Block, name: str) -> "HeldPart":
         try:
             return cls(as_rows(block.X), replace(block, X=None))
         except (ValueError, TypeError) as error:
@@ -100,32 +100,32 @@ class Part:
 
 
 #: (part, x, common, own) -> (what is summed over the parts, what is of this part alone).
-Operation = Callable[[Part, Any, dict[str, Any], dict[str, Any]], tuple[tuple[Any, ...], Any]]
+Operation = Callable[[HeldPart, Any, dict[str, Any], dict[str, Any]], tuple[tuple[Any, ...], Any]]
 
 
-def _rows(part: Part, common: dict[str, Any]) -> Rows:
+def _rows(part: HeldPart, common: dict[str, Any]) -> Rows:
     return part.seen_as(common["dtype"], common.get("columns"))
 
 
-def _dot(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _dot(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (), _rows(part, common).dot(x, own.get("batch"))
 
 
-def _combine(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (_rows(part, common).combine(own["p"], own.get("batch")),), None
 
 
-def _pull(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _pull(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     slopes, total = _rows(part, common).pull(x, own["how"], own["batch"])
     return (total,), slopes
 
 
-def _curve(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _curve(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     image, move = _rows(part, common).curve(own["p"], x)
     return (image,), move
 
 
-def _risk(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """Sum of the weighted losses, and its gradient; predictions are never sent."""
     rows, loss = _rows(part, common), common["loss"]
     z = rows.dot(x)
@@ -137,11 +137,11 @@ def _risk(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (float(np.sum(values, dtype=np.float64)), rows.combine(slopes / common["m"])), None
 
 
-def _gram(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (_rows(part, common).gram(own["p"]),), None
 
 
-def _moments(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _moments(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """(total weight, mean, variance) of the columns: the coordinator joins them."""
     rows, w = _rows(part, common), own["p"]
     total = float(w.sum(dtype=np.float64))
@@ -151,37 +151,37 @@ def _moments(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (), (total, mean, rows.variances(w))
 
 
-def _norms(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _norms(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (), _rows(part, common).norms(common["p"], common["axis"])
 
 
-def _take(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _take(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     taken = _rows(part, common).take(own["batch"])
     return (), (taken.parts(), taken.shape)
 
 
-def _columns(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _columns(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     narrow = part.rows.columns(common["chosen"])
     return (), (narrow.parts(), narrow.shape)
 
 
-def _working_dot(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _working_dot(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (), part.working(common["chosen"]).dot(common["w"])
 
 
-def _working_combine(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _working_combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (part.working(common["chosen"]).combine(own["p"]),), None
 
 
-def _working_squares(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _working_squares(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (part.working(common["chosen"]).squares(own["p"]),), None
 
 
-def _working_product(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _working_product(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (part.working(common["chosen"]).product(own["p"], common["w"]),), None
 
 
-def _working_gram(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _working_gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """The lower triangle, row by row, from row `first` on."""
     size, first = common["chosen"].size, common["first"]
     gram = np.zeros((size, size))
@@ -189,7 +189,7 @@ def _working_gram(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (gram[np.tril_indices(size)][first * (first + 1) // 2 :],), None
 
 
-def _mark(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _mark(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """A sum over the entries that does not depend on how the rows are cut into parts."""
     arrays, n = part.rows.parts(), part.rows.shape[1]
     values = arrays["data"].reshape(-1)
@@ -211,7 +211,7 @@ def _mark(part: Part, x: Any, common: Any, own: Any) -> Any:
     return (), int(total)
 
 
-def _local(part: Part, x: Any, common: Any, own: Any) -> Any:
+def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
     from adafw.distributed.local_run import run_locally
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.io.tables import Columns, format_of, read_table
+from adafw.io.tables import ColumnChoice, format_of, read_table
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Block:
     names: tuple[str, ...] | None = None  #: of the columns
 
 
-class Recipe(Protocol):
+class PartRecipe(Protocol):
     """Makes one part."""
 
     def __str__(self) -> str:
@@ -31,13 +31,13 @@ class Recipe(Protocol):
     def arguments(self) -> tuple[Any, ...]:
         """What `make` takes: Dask's delayed values are computed on the way."""
 
-    def bare(self) -> "Recipe":
+    def bare(self) -> "PartRecipe":
         """What a worker needs of it, the arguments aside."""
 
     def make(self, *arguments: Any) -> Block:
         """The part, on the worker that asks."""
 
-    def settled(self, n_features: int, zero_based: bool | None) -> "Recipe":
+    def settled(self, n_features: int, zero_based: bool | None) -> "PartRecipe":
         """The same with what all parts must agree on."""
 
 
@@ -47,7 +47,7 @@ class FilePart:
 
     path: str
     format: str | None = None
-    columns: Columns = Columns()
+    columns: ColumnChoice = ColumnChoice()
     dtype: str = "float64"
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def as_recipes(
             found.append(CallPart(part, number))
         elif isinstance(part, str | os.PathLike):
             libsvm = format_of(part, format) == "libsvm"
-            columns = Columns(target=target, n_features=n_features if libsvm else None)
+            columns = ColumnChoice(target=target, n_features=n_features if libsvm else None)
             # Absolute: a worker may run in another directory.
             found.append(FilePart(os.path.abspath(part), format, columns, np.dtype(dtype).name))
         else:

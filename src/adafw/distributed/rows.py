@@ -172,6 +172,7 @@ class DistributedRows(Rows):
         now, traffic = time.monotonic(), self.traffic.copy()
         then, before = self._clock
         self._clock = (now, traffic)
+        # Two calls within the clock's resolution must not divide by 0.
         passed = max(now - then, 1e-9)
         moved = traffic.sent + traffic.received - before.sent - before.received
         workers = len(self.engine.placement.workers)

@@ -13,8 +13,8 @@ import numpy as np
 from distributed import WorkerPlugin, get_worker
 from distributed.protocol import to_serialize
 
-from adafw.distributed.parts import OPERATIONS, Header, Part, summed
-from adafw.distributed.recipes import Recipe
+from adafw.distributed.parts import OPERATIONS, Header, HeldPart, summed
+from adafw.distributed.recipes import PartRecipe
 from adafw.distributed.wire import Failed, Message, Missing, Reply
 
 #: The name of the handler, of the plugin and of the extension that holds the parts.
@@ -27,7 +27,7 @@ class Shelf:
     """Parts by (data, number), and the last points x."""
 
     def __init__(self, threads: int) -> None:
-        self.parts: dict[tuple[str, int], Part] = {}
+        self.parts: dict[tuple[str, int], HeldPart] = {}
         self.points: OrderedDict[int, Any] = OrderedDict()
         self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
 
@@ -55,7 +55,7 @@ class Shelf:
             parts = [self.parts[message.data, k] for k in message.parts]
             operation = OPERATIONS[message.operation]
 
-            def one(part: Part, own: dict[str, Any]) -> Any:
+            def one(part: HeldPart, own: dict[str, Any]) -> Any:
                 began = time.thread_time()
                 with np.errstate(over="ignore", invalid="ignore"):
                     total, alone = operation(part, x, message.common, own)
@@ -108,7 +108,7 @@ def shelf_here() -> Shelf:
 
 
 def shelve(
-    data: str, number: int, n: int | None, recipe: Recipe, *arguments: Any
+    data: str, number: int, n: int | None, recipe: PartRecipe, *arguments: Any
 ) -> Header | Failed:
     """A task: makes a part, puts it on the shelf, and tells of it.
 
@@ -116,7 +116,7 @@ def shelve(
     cluster.
     """
     try:
-        part = Part.of(recipe.make(*arguments), str(recipe))
+        part = HeldPart.of(recipe.make(*arguments), str(recipe))
         if n is not None:
             part.widen(n)
         shelf_here().parts[data, number] = part

@@ -18,6 +18,7 @@ from adafw.fitting.settings import Plan
 from adafw.fitting.targets import Targets
 from adafw.objectives.base import Unavailable
 from adafw.recorder import Record
+from adafw.stopping import Interrupts
 from adafw.typing import Array
 
 #: What ends all fits, not only the one it ends.
@@ -42,16 +43,15 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Fitted:
-    """All fits of a design, in the order of the targets: one model, and what to tell its user."""
+    """All fits of a design, in the order of the targets: one model, and what to tell its user.
+
+    `interrupted`: whether the keyboard ended it, were it before any fit had begun.
+    """
 
     fits: tuple[Fit, ...]
     predictor: LinearPredictor
     notices: tuple[Notice, ...]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the keyboard ended it."""
-        return any(fit.status == "interrupted" for fit in self.fits)
+    interrupted: bool
 
 
 def fit_targets(
@@ -94,7 +94,8 @@ def fit_targets(
         coef = np.array([fit.coef for fit in fits])
         intercept = np.array([fit.intercept for fit in fits])
     predictor = LinearPredictor(coef, intercept, targets.classes, plan.loss)
-    return Fitted(fits, predictor, notices(fits, plan))
+    struck = crew.interrupts.seen or any(fit.status == "interrupted" for fit in fits)
+    return Fitted(fits, predictor, notices(fits, plan), struck)
 
 
 @dataclass
@@ -109,40 +110,43 @@ class _Crew:
     checkpoint: Checkpoint
     watch: Callable[[int, Record], None] | None
     over: threading.Event = field(default_factory=threading.Event)
-    interrupted: bool = False
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     def run(self, jobs: int) -> list[Fit]:
         """All fits; any failure ends all."""
         numbers = range(len(self.targets))
         if min(jobs, len(numbers)) == 1:
             return [self.one(k) for k in numbers]
-        with ThreadPoolExecutor(jobs) as pool:
+        # Signals reach the main thread alone, at any of its lines: Ctrl-C is noted, and the others
+        # stop at their next record.
+        with self.interrupts, ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(self.one, k) for k in numbers]
             while True:
                 try:
                     return [future.result() for future in futures]
-                except KeyboardInterrupt:
-                    # Signals reach the main thread alone: the others stop at their next record.
-                    if self.interrupted:
-                        raise
-                    self.interrupted = True
-                    self.over.set()
+                except KeyboardInterrupt:  # a second one, or by a handler of the user's own
+                    self.interrupts.again()
                 except BaseException:
                     self.over.set()
                     raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether no fit is to go on."""
+        return self.over.is_set() or self.interrupts.seen
 
     def one(self, k: int) -> Fit:
         """Fit k, or what the checkpoint has of it."""
         if k in self.checkpoint.finished:
             return self.checkpoint.finished[k]
         resume = self.checkpoint.begin(k)
-        if self.over.is_set() and resume is None:
+        if self.ended and resume is None:
             return self._untouched(k)
         try:
             fit = fit_linear(
                 self.design, self.targets.vectors[k], self.plan, start=self.starts[k],
                 resume=resume, watch=lambda r, now: self._watch(k, r, now),
-                seconds=0.0 if self.over.is_set() else self.deadline.left,
+                seconds=0.0 if self.ended else self.deadline.left,
             )  # fmt: skip
         except BaseException as error:
             self.over.set()
@@ -150,7 +154,7 @@ class _Crew:
                 self.checkpoint.keep(k, error.resume, always=True)
             raise
         if fit.status == "callback":  # `_watch` ended it
-            fit = replace(fit, status="interrupted" if self.interrupted else "max_seconds")
+            fit = replace(fit, status="interrupted" if self.interrupts.seen else "max_seconds")
         if fit.status in _ENDS_ALL:
             self.over.set()
             assert fit.resume is not None
@@ -163,7 +167,7 @@ class _Crew:
         if self.watch is not None:
             self.watch(k, record)
         self.checkpoint.keep(k, now)
-        return self.over.is_set() or self.deadline.left == 0
+        return self.ended or self.deadline.left == 0
 
     def _untouched(self, k: int) -> Fit:
         """The start point with its value and gap: what there is of a fit that never ran."""

@@ -74,6 +74,7 @@ class Design:
         largest = float(variances.max())
         if not largest > 0:
             return np.ones_like(variances)
+        # A variance is a difference of squares: below 1e-10 of the largest it may be rounding.
         return np.where(variances > 1e-10 * largest, variances, largest)
 
     def risk(

@@ -63,9 +63,8 @@ class Targets:
     ) -> "Targets":
         """Labels -1 and +1: one vector for two classes, else one a class, or all `joint`ly."""
         if classes is None:
-            classes, labels = np.unique(y, return_inverse=True)
-        else:
-            labels = np.searchsorted(classes, y)
+            classes = np.unique(y)
+        labels = np.searchsorted(classes, y)  # np.unique's own inverse sorts all of y
         if joint and len(classes) > 2:
             return cls((labels,), classes, labels, len(classes))
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))

@@ -7,7 +7,8 @@ import numpy as np
 
 from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
-from adafw.gradients import CSFW, SVRF, draw
+from adafw.gradients import CSFW, LSVRG, SAGA, SVRF, draw
+from adafw.gradients.base import coin
 from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
 from adafw.random import Blocks, freeze, thaw
@@ -45,12 +46,14 @@ def drive(
         while True:
             batches = source.batches(algorithm.gradient, s.t, last - s.t)
             done = iterate(batches)
-            for t in range(s.t, s.t + done):
-                s.gradient_evaluations += algorithm.gradient.evaluations(t, f.n_terms)
+            for k, drawn in enumerate(np.diff(batches.ends[: done + 1])):
+                exact = {"exact": drawn == 0}
+                s.gradient_evaluations += algorithm.gradient.spent(s.t + k, f.n_terms, exact)
             s.lmo_calls += done * calls(algorithm)
             s.t += done
             if done < batches.ends.size - 1:
-                source.rewind(batches.ends[: done + 2])  # the batch that broke g has been drawn
+                # The batch that broke g has been drawn.
+                source.rewind(algorithm.gradient, batches.t, done + 1)
                 raise Diverged(None)
             if s.t == last or stop():
                 break
@@ -60,11 +63,20 @@ def drive(
     return s
 
 
-def sees_all(gradient: Any, t: int, n_terms: int) -> bool:
-    """Whether iteration t begins with a pass over all rows: a call of `iterate` begins there."""
+def sees_all(gradient: Any, n_terms: int, batches: Batches) -> bool:
+    """Whether the first of these iterations begins with a pass over all rows; no other may."""
+    if batches.ends.size < 2:
+        return False
+    if type(gradient) is LSVRG:
+        return bool(batches.ends[1] == 0)
+    return _sees_all(gradient, batches.t, n_terms)
+
+
+def _sees_all(gradient: Any, t: int, n_terms: int) -> bool:
+    """The same of iteration t, where t alone tells."""
     if type(gradient) is SVRF:
         return gradient.is_snapshot(t)
-    return type(gradient) is CSFW and gradient.is_renewed(t, n_terms)
+    return type(gradient) in (CSFW, SAGA) and bool(gradient.is_renewed(t, n_terms))
 
 
 class _Source:
@@ -82,32 +94,59 @@ class _Source:
 
     def batches(self, gradient: Any, t: int, count: int) -> Batches:
         """Those of at most `count` iterations from t, up to the next that sees all rows."""
-        ends = [0]
-        per_row, per_iteration = self.cost[0], self.cost[1] + _AROUND
-        while len(ends) <= count:
-            now = t + len(ends) - 1
-            whole = sees_all(gradient, now, self.n_terms)
-            work = ends[-1] * per_row + (len(ends) - 1) * per_iteration
-            # A call that takes long would keep the keyboard waiting.
-            full = ends[-1] >= _MANY or work >= _WORK
-            if len(ends) > 1 and (whole or full or not self.several):
-                break
-            drawn = (
-                0 if whole and type(gradient) is SVRF else gradient.batch_size(now, self.n_terms)
-            )
-            ends.append(ends[-1] + drawn)
         # To be drawn again if the run ends in the middle of what is drawn here.
         if self.several:
             self.before = self.rng.bit_generator.state
-        indices = self._draw(ends)
+        if type(gradient) is LSVRG:
+            ends, indices = self._tossed(gradient, t, count)
+        else:
+            ends = self._planned(gradient, t, count)
+            indices = self._draw(ends)
         ends[-1] = len(indices)  # a user's source may return more or fewer than it was asked for
         return Batches(t, as_batch(indices, self.n_terms), np.array(ends, np.int64))
 
-    def rewind(self, ends: Any) -> None:
-        """Leaves the source as if the last call had drawn these batches only."""
+    def rewind(self, gradient: Any, t: int, count: int) -> None:
+        """Leaves the source as if the last call, from t on, had been for `count` iterations."""
         if self.several:
             self.rng.bit_generator.state = self.before
-            self._draw(ends)
+            self.batches(gradient, t, count)
+
+    def _is_full(self, ends: list[int]) -> bool:
+        """Whether these batches are enough for a call: a long one would keep the keyboard waiting.
+
+        None at all are not, and one is where a source of the user's is not to be called ahead.
+        """
+        done = len(ends) - 1
+        work = ends[-1] * self.cost[0] + done * (self.cost[1] + _AROUND)
+        return done > 0 and (ends[-1] >= _MANY or work >= _WORK or not self.several)
+
+    def _planned(self, gradient: Any, t: int, count: int) -> list[int]:
+        """Where the batches end, if t alone tells."""
+        ends = [0]
+        while len(ends) <= count and not self._is_full(ends):
+            now = t + len(ends) - 1
+            whole = _sees_all(gradient, now, self.n_terms)
+            if whole and len(ends) > 1:
+                break
+            exact = whole and type(gradient) is SVRF
+            ends.append(ends[-1] + (0 if exact else gradient.batch_size(now, self.n_terms)))
+        return ends
+
+    def _tossed(self, gradient: LSVRG, t: int, count: int) -> tuple[list[int], Any]:
+        """Where the batches end, and what they hold, if a coin tells: drawn one after the other."""
+        ends, drawn = [0], [np.empty(0, np.int64)]
+        while len(ends) <= count and not self._is_full(ends):
+            now = t + len(ends) - 1
+            before = self.rng.bit_generator.state if self.several else None
+            exact = gradient.is_exact(now, self.n_terms, coin(self.rng))
+            if exact and len(ends) > 1:  # the next call begins with it, and tosses the coin again
+                self.rng.bit_generator.state = before
+                break
+            if not exact:
+                size = gradient.batch_size(now, self.n_terms)
+                drawn.append(np.asarray(draw(self.rng, self.n_terms, size), np.int64))
+            ends.append(ends[-1] + (0 if exact else drawn[-1].size))
+        return ends, np.concatenate(drawn)
 
     def _draw(self, ends: Any) -> Any:
         # Blocks are cut at the end of every batch: theirs are drawn one by one.

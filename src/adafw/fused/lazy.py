@@ -17,6 +17,7 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+from adafw.typing import StateDict
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -53,7 +54,9 @@ class LazyL1:
         return bool(n > _CROSSOVER * problem.row_length(f) * gradient.batch_size(1, m))
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
-        _check_workspace(claim(s, type(self)), s)
+        # Lists grow to a few times what a row or all features may need, never further.
+        most = 8 * (self._capacity(f, algorithm) + s.x.size)
+        _check_workspace(claim(s, type(self)), s, most)
         self.run(f, constraint, algorithm, s, 0)
 
     def run(
@@ -67,7 +70,7 @@ class LazyL1:
             self._begin(f, algorithm, s)
 
         def iterate(batches: Batches) -> int:
-            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+            if sees_all(algorithm.gradient, f.n_terms, batches):
                 self._renew(f, algorithm, s)
             return self._iterate(f, constraint, algorithm, s, batches)
 
@@ -91,13 +94,11 @@ class LazyL1:
         # Twice the iteration up to which a row is right; the last bit marks candidates.
         if s.t:
             table.view(np.uint64)[:, 3] = 2 * s.t
-        # One row may add all its features to the list before it is thinned.
-        longest = int(np.diff(f.rows.arrays[2]).max())
         s.workspace |= {
             "table": table,
             "support": np.flatnonzero(s.x != 0),
             "candidates": np.empty(0, np.int64),
-            "capacity": max(self.times * self.room, 8 * problem.calls(algorithm)) + longest,
+            "capacity": self._capacity(f, algorithm),
             # All of g = 0 is listed; otherwise nothing is, and the first search makes the list.
             "threshold": 5e-324 if fresh else np.inf,
             # That of the last projection, where the search for the next one begins.
@@ -105,6 +106,11 @@ class LazyL1:
             # How often accumulators were behind, and the list was thinned and rebuilt.
             "work": np.zeros(3, np.int64),
         }
+
+    def _capacity(self, f: Any, algorithm: Algorithm) -> int:
+        """Of a new list: one row may add all its features before it is thinned."""
+        longest = int(np.diff(f.rows.arrays[2]).max())
+        return max(self.times * self.room, 8 * problem.calls(algorithm)) + longest
 
     def _renew(self, f: Any, algorithm: Algorithm, s: State) -> None:
         """The sum of the gradients made anew, and the table with it."""
@@ -144,7 +150,7 @@ class LazyL1:
         return int(done)
 
 
-def _check_workspace(kept: dict[str, Any], s: State) -> None:
+def _check_workspace(kept: StateDict, s: State, most: int) -> None:
     """Refuses a workspace that no run left: the kernels index by its numbers."""
     if "table" not in kept:
         return
@@ -164,7 +170,7 @@ def _check_workspace(kept: dict[str, Any], s: State) -> None:
         raise Damaged("workspace.support", "where x is not 0", "other places")
     if not np.array_equal(np.sort(kept["candidates"]), np.flatnonzero(stamps[:, 3] & 1)):
         raise Damaged("workspace.candidates", "those that the table marks", "others")
-    expect_number(kept.get("capacity"), "workspace.capacity", int, 1, 2**40)
+    expect_number(kept.get("capacity"), "workspace.capacity", int, 1, most)
     expect_number(kept.get("threshold"), "workspace.threshold", float, 0.0, np.inf)
     expect_number(kept.get("level"), "workspace.level", float, 0.0, np.inf)
     expect(kept.get("work"), "workspace.work", np.empty(3, np.int64))

@@ -1,4 +1,4 @@
-"""Linear models over the l1 and linf balls: CSFW's and SVRF's estimates, all three steps."""
+"""Linear models over the l1 and linf balls: CSFW, SAGA, SVRF and LSVRG, all three steps."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +13,7 @@ from adafw.constraints.base import Constraint
 from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
 from adafw.fused.workspace import claim, stamp
+from adafw.gradients import LSVRG
 from adafw.integrity import expect, expect_number
 from adafw.kernels import codes
 from adafw.kernels.parts import Batches, Bits, Estimate, Point, Support
@@ -23,8 +24,9 @@ from adafw.solver import State
 class LinearBalls:
     """One compiled call for many iterations, each with a pass over the n coordinates.
 
-    Its workspace holds, where there are any, the slopes at SVRF's snapshot, which save half of the
-    products, and the level of the last projection, where the search for the next one begins.
+    Its workspace holds, where there are any, the slopes at the snapshot of SVRF or LSVRG, which
+    save half of the products, and the level of the last projection, where the search for the next
+    one begins.
     """
 
     name = "fused"
@@ -56,9 +58,12 @@ class LinearBalls:
         ball = kind(constraint, s)
 
         def iterate(batches: Batches) -> int:
-            if batches.ends.size > 1 and sees_all(algorithm.gradient, s.t, f.n_terms):
+            if sees_all(algorithm.gradient, f.n_terms, batches):
                 _look_at_all(f, algorithm, s)
-            return int(ball.iterate(f, algorithm, s, batches))
+            done = int(ball.iterate(f, algorithm, s, batches))
+            if done and "exact" in s.gradient:
+                s.gradient["exact"] = int(batches.ends[done] == batches.ends[done - 1])
+            return done
 
         cost = problem.row_length(f), ball.cost(algorithm)
         drive(f, algorithm, s, n, iterate, stop, cost)
@@ -147,23 +152,29 @@ class _LInf:
 
 def _estimate(f: Any, algorithm: Algorithm, s: State) -> Estimate:
     """g and what it is made from, for this state."""
-    kind = problem.estimate_code(algorithm)
+    kind: Any = problem.estimate_code(algorithm)
+    unseen = np.empty(0, np.uint32)
     if kind == codes.CSFW:
         g = s.gradient["gradient"]
-        return Estimate(kind, s.gradient["alpha"], g[:0], g)
+        return Estimate(kind, s.gradient["alpha"], g[:0], g, unseen)
+    if kind == codes.SAGA:
+        alpha, base = s.gradient["alpha"], s.gradient["gradient"]
+        return Estimate(kind, alpha, base, np.empty_like(s.x), np.zeros(f.n_terms, np.uint32))
     if "snapshot" not in s.gradient:  # before the first iteration
-        return Estimate(kind, np.empty(0, s.x.dtype), s.x, np.empty_like(s.x))
+        return Estimate(kind, np.empty(0, s.x.dtype), s.x, np.empty_like(s.x), unseen)
     if "snapshot_slopes" not in s.workspace:
         s.workspace["snapshot_slopes"] = f.slopes(s.gradient["snapshot"])
     slopes, base = s.workspace["snapshot_slopes"], s.gradient["snapshot_gradient"]
-    return Estimate(kind, slopes, base, np.empty_like(s.x))
+    return Estimate(kind, slopes, base, np.empty_like(s.x), unseen)
 
 
 def _look_at_all(f: Any, algorithm: Algorithm, s: State) -> None:
-    """SVRF's snapshot; CSFW's sum made anew."""
-    if problem.estimate_code(algorithm) == codes.CSFW:
+    """A snapshot of SVRF or LSVRG; the sum of CSFW or SAGA made anew."""
+    if problem.estimate_code(algorithm) != codes.SVRF:
         s.gradient["gradient"] = f.combine(s.gradient["alpha"])
         return
     slopes = f.slopes(s.x)
     s.gradient = {"snapshot": s.x.copy(), "snapshot_gradient": f.combine(slopes / len(slopes))}
+    if type(algorithm.gradient) is LSVRG:
+        s.gradient["exact"] = 1
     s.workspace["snapshot_slopes"] = slopes

@@ -27,7 +27,13 @@ _LOSSES: dict[type, int] = {
     Logistic: codes.LOGISTIC,
     SquaredHinge: codes.SQUARED_HINGE,
 }
-_ESTIMATES: dict[type, int] = {gradients.CSFW: codes.CSFW, gradients.SVRF: codes.SVRF}
+#: LSVRG's estimate is SVRF's, with snapshots at other times.
+_ESTIMATES: dict[type, int] = {
+    gradients.CSFW: codes.CSFW,
+    gradients.SAGA: codes.SAGA,
+    gradients.SVRF: codes.SVRF,
+    gradients.LSVRG: codes.SVRF,
+}
 _STEPS: dict[type, int] = {
     FrankWolfeStep: codes.FRANK_WOLFE,
     AdaptiveStep: codes.ADAPTIVE,
@@ -39,7 +45,7 @@ def is_known(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
     """Whether there are kernels for the objective, the set and the algorithm."""
     if not _is_linear(f) or type(constraint) not in (L1Ball, LInfBall):
         return False
-    if type(f) is WithIntercept and type(algorithm.gradient) is not gradients.CSFW:
+    if type(f) is WithIntercept and estimate_code(algorithm) == codes.SVRF:
         return False  # at a snapshot the intercept is the best one, at a batch the last one set
     return _is_compiled(algorithm) and (not f.rows.streamed or _is_gathered(f, algorithm))
 
@@ -71,8 +77,6 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     # Rules that look at f cannot be followed inside a kernel.
     if type(step) is FrankWolfeStep:
         return type(step.step_size) is Schedule and step.averaging is None
-    if is_projected(algorithm) and type(algorithm.gradient) is not gradients.CSFW:
-        return False
     # The number of inner steps would depend on the data, and the kernels make room beforehand.
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
@@ -121,9 +125,9 @@ def terms(f: Any, batches: Batches) -> Terms:
     return Terms(arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b))
 
 
-def estimate_code(algorithm: Algorithm) -> int:
-    """The number of the estimate."""
-    return _ESTIMATES[type(algorithm.gradient)]
+def estimate_code(algorithm: Algorithm) -> int | None:
+    """The number of the estimate, if there is a kernel for it."""
+    return _ESTIMATES.get(type(algorithm.gradient))
 
 
 def steps(algorithm: Algorithm, t: int, count: int, squares: Array) -> Steps:

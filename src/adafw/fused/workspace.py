@@ -1,11 +1,10 @@
 """Whose workspace a state carries."""
 
-from typing import Any
-
 from adafw.solver import State
+from adafw.typing import StateDict
 
 
-def claim(s: State, owner: type) -> dict[str, Any]:
+def claim(s: State, owner: type) -> StateDict:
     """The workspace, if this path left it at this very iteration; else a new one.
 
     What another path did in between makes the old one wrong, not only useless.

@@ -1,21 +1,52 @@
 """What a gradient estimator must know: line 2 of both templates."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.objectives.base import FiniteSum
-from adafw.typing import Array
+from adafw.random import IndexSource
+from adafw.typing import Array, S
+
+#: Epochs after which a sum is made anew: what rounding has added up to by then is lost in the noise
+#: of the last digits, and the pass over the data costs half a percent.
+_EPOCHS = 100
 
 
-class GradientEstimator(ABC):
+class Nothing(TypedDict):
+    """The state of what remembers nothing."""
+
+
+class Table(TypedDict):
+    """alpha_i, one number a row, and sum_i alpha_i a_i."""
+
+    alpha: Array
+    gradient: Array
+
+
+class Snapshot(TypedDict, total=False):
+    """A point with its exact gradient; nothing before t = 0."""
+
+    snapshot: Array
+    snapshot_gradient: Array
+
+
+class Recursion(TypedDict, total=False):
+    """The last point with its estimate; nothing before t = 0."""
+
+    gradient: Array
+    last_x: Array
+
+
+class GradientEstimator(ABC, Generic[S]):
     """Estimates grad f(x_t) from few terms: one row of Table 1.
 
     To add one: a frozen dataclass with `init`, `update` and `evaluations`. Its state is a dict of
-    arrays and numbers, which `update` may change in place. An x that it was given never changes
-    afterwards and can be kept; a g that it returned is only read, until the next update.
+    arrays and numbers, which `update` may change in place; a TypedDict S says which. An x that it
+    was given never changes afterwards and can be kept; a g that it returned is only read, until
+    the next update.
     """
 
     #: Whether g_t = grad f(x_t), always.
@@ -25,10 +56,10 @@ class GradientEstimator(ABC):
         """Refuses an objective that lacks what the estimator needs, before any work."""
 
     @abstractmethod
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> S:
         """The state before t = 0."""
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> S:
         """Arrays of the shapes and dtypes that the state at iteration t has; init's by default.
 
         States from files are held against it, so name here what comes in only later.
@@ -36,33 +67,39 @@ class GradientEstimator(ABC):
         return self.init(f, x)
 
     @abstractmethod
-    def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+    def update(self, f: FiniteSum, x: Array, t: int, state: S, rng: IndexSource) -> tuple[Array, S]:
         """The estimate g_t and the next state. Indices come from `draw` alone."""
 
     @abstractmethod
     def evaluations(self, t: int, n_terms: int) -> int:
         """Gradients of terms f_i that the textbook algorithm evaluates in iteration t, at most."""
 
-    def remembered(self, state: dict[str, Any]) -> Array | None:
+    def remembered(self, state: S) -> Array | None:
         """The sum of slopes of earlier iterates that the state holds at hand; None if none is."""
         return None
 
-    def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:
+    def spent(self, t: int, n_terms: int, state: S) -> int:
         """What iteration t did evaluate, by the state it left: less only where a coin decides."""
         return self.evaluations(t, n_terms)
 
 
-def draw(rng: Any, n_terms: int, size: int) -> NDArray[np.integer[Any]]:
+def draw(rng: IndexSource, n_terms: int, size: int) -> NDArray[np.integer[Any]]:
     """i_1 .. i_b, i.i.d. uniform: one call of the generator an iteration."""
     batch: NDArray[np.integer[Any]] = np.asarray(rng.integers(0, n_terms, size=size))
     return batch
 
 
-def coin(rng: Any) -> float:
+def coin(rng: IndexSource) -> float:
     """A number uniform in [0, 1[ of 53 bits: one call of the generator."""
     return int(rng.integers(0, 2**53, size=None)) / 2**53
+
+
+def renews(t: int, n_terms: int, batch_size: Any) -> bool:
+    """Whether a sum of alpha_i a_i is made anew before iteration t: a matter of t alone."""
+    if t == 0 or t % _EPOCHS:  # asked at every iteration: mostly without an epoch's length
+        return False
+    epoch = -(-n_terms // int(batch_size(t, n_terms)))
+    return t % (_EPOCHS * epoch) == 0
 
 
 def check_separable(f: FiniteSum, name: str) -> None:

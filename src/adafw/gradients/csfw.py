@@ -5,18 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, check_separable, draw
+from adafw.gradients.base import GradientEstimator, Table, check_separable, draw, renews
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
-#: Epochs after which the sum is made anew: what rounding has added up to by then is lost in the
-#: noise of the last digits, and the pass over the data costs half a percent.
-_EPOCHS = 100
-
 
 @dataclass(frozen=True)
-class CSFW(GradientEstimator):
+class CSFW(GradientEstimator[Table]):
     """g_t = sum_i alpha_i a_i, with alpha_i = phi_i'(<a_i, x_t>) / m refreshed for i in the batch.
 
     Needs f_i(x) = phi_i(<a_i, x>), as in `LinearModel`, and one number per row; alpha starts at 0.
@@ -33,12 +30,12 @@ class CSFW(GradientEstimator):
     def check(self, f: FiniteSum) -> None:
         check_separable(f, "CSFW")
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Table:
         return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
 
     def update(
-        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    ) -> tuple[Array, Table]:
         # An index drawn twice counts once: added twice, g would drift from sum alpha_i a_i.
         batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
         alpha = state["alpha"]
@@ -50,15 +47,12 @@ class CSFW(GradientEstimator):
         return state["gradient"], state
 
     def is_renewed(self, t: int, n_terms: int) -> bool:
-        """Whether the sum of alpha_i a_i is made anew before iteration t: a matter of t alone."""
-        if t == 0 or t % _EPOCHS:  # asked at every iteration: mostly without an epoch's length
-            return False
-        epoch = -(-n_terms // int(self.batch_size(t, n_terms)))
-        return t % (_EPOCHS * epoch) == 0
+        """Whether the sum of alpha_i a_i is made anew before iteration t."""
+        return renews(t, n_terms, self.batch_size)
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
 
-    def remembered(self, state: dict[str, Any]) -> Array | None:
+    def remembered(self, state: Table) -> Array | None:
         found: Array = state["gradient"]
         return found

@@ -1,18 +1,28 @@
 """Lu and Freund's estimate: slopes at averaged predictions of the vertices."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from adafw.gradients.base import GradientEstimator, check_separable, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import OpenLoop, Share, as_batch_size, as_schedule
 from adafw.typing import Array
 
 
+class Averages(TypedDict, total=False):
+    """s_j, their slopes / m, g_{t-1} and x_{t-1}; nothing before t = 0."""
+
+    predictions: Array
+    alpha: Array
+    gradient: Array
+    last_x: Array
+
+
 @dataclass(frozen=True)
-class LuFreund(GradientEstimator):
+class LuFreund(GradientEstimator[Averages]):
     """g_t = (1/m) sum_j phi_j'(s_j) a_j, s_j <- (1 - rho_t) s_j + rho_t <a_j, v_{t-1}> for j in B.
 
     v_{t-1} = x_{t-1} + (x_t - x_{t-1}) / gamma_{t-1} is the vertex that the last step went to, so
@@ -38,18 +48,18 @@ class LuFreund(GradientEstimator):
     def check(self, f: FiniteSum) -> None:
         check_separable(f, "LuFreund")
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Averages:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> Averages:
         if t == 0:
             return {}
         row = np.zeros(f.n_terms, x.dtype)
         return {"predictions": row, "alpha": row, "gradient": x, "last_x": x}
 
     def update(
-        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, x: Array, t: int, state: Averages, rng: IndexSource
+    ) -> tuple[Array, Averages]:
         m = f.n_terms
         if t == 0:
             s = f.rows.dot(x)

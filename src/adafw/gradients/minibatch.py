@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Nothing, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class Minibatch(GradientEstimator):
+class Minibatch(GradientEstimator[Nothing]):
     """g_t = (1/b_t) sum_i grad f_i(x_t) over b_t indices drawn with replacement.
 
     Where b_t >= m it is the exact gradient, which costs no more than m evaluations, has no
@@ -23,12 +24,12 @@ class Minibatch(GradientEstimator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Nothing:
         return {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Nothing, rng: IndexSource
+    ) -> tuple[Array, Nothing]:
         b = self.batch_size(t, f.n_terms)
         batch = draw(rng, f.n_terms, b) if b < f.n_terms else None
         return f.gradient(x, batch), state

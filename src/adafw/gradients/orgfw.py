@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Recursion, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Power, Share, as_batch_size, as_schedule
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class ORGFW(GradientEstimator):
+class ORGFW(GradientEstimator[Recursion]):
     """g_t = grad_B(x_t) + (1 - rho_t) (g_{t-1} - grad_B(x_{t-1})), grad_B a minibatch's mean.
 
     `batch_size` (b_t): m // 100 if None. `forgetting` (rho_t in [0, 1]): (t + 1)^(-2/3).
@@ -24,15 +25,15 @@ class ORGFW(GradientEstimator):
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
         object.__setattr__(self, "forgetting", as_schedule(self.forgetting, "forgetting", 0, 1))
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Recursion:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> Recursion:
         return {"gradient": x, "last_x": x} if t else {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Recursion, rng: IndexSource
+    ) -> tuple[Array, Recursion]:
         batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
         g = f.gradient(x, batch)
         if t > 0:

@@ -3,14 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adafw.gradients.base import GradientEstimator, coin, draw
+from adafw.gradients.base import GradientEstimator, Recursion, coin, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size, as_probability
 from adafw.typing import Array
 
 
+class TossedRecursion(Recursion, total=False):
+    """The last estimate, and whether it was exact (1) or not (0)."""
+
+    exact: int
+
+
 @dataclass(frozen=True)
-class PAGE(GradientEstimator):
+class PAGE(GradientEstimator[TossedRecursion]):
     """g_t = g_{t-1} + grad_B(x_t) - grad_B(x_{t-1}), or grad f(x_t) at t = 0 and by a coin.
 
     The gradient is exact if the coin falls below `probability` (p_t in [0, 1]; b_t / (m + b_t) if
@@ -26,15 +33,15 @@ class PAGE(GradientEstimator):
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
         object.__setattr__(self, "probability", as_probability(self.probability))
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> TossedRecursion:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> TossedRecursion:
         return {"gradient": x, "last_x": x, "exact": 0} if t else {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: TossedRecursion, rng: IndexSource
+    ) -> tuple[Array, TossedRecursion]:
         b = self.batch_size(t, f.n_terms)
         p = b / (f.n_terms + b) if self.probability is None else self.probability(t)
         exact = coin(rng) < p or t == 0  # the coin is tossed at t = 0 too
@@ -48,5 +55,5 @@ class PAGE(GradientEstimator):
     def evaluations(self, t: int, n_terms: int) -> int:
         return max(n_terms, 2 * int(self.batch_size(t, n_terms)))
 
-    def spent(self, t: int, n_terms: int, state: dict[str, Any]) -> int:
+    def spent(self, t: int, n_terms: int, state: TossedRecursion) -> int:
         return n_terms if state["exact"] else 2 * int(self.batch_size(t, n_terms))

@@ -5,21 +5,23 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, check_separable, draw
+from adafw.gradients.base import GradientEstimator, Table, check_separable, draw, renews
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SAGA(GradientEstimator):
+class SAGA(GradientEstimator[Table]):
     """g_t = G + (m / |B|) sum_{i in B} (fresh_i - alpha_i) a_i, G = sum_i alpha_i a_i.
 
     fresh_i = phi_i'(<a_i, x_t>) / m replaces alpha_i once g_t is formed; alpha starts at 0. B holds
     a repeated index once: of a given size, every B is as likely as any other, so E g_t is the
     gradient. `batch_size` (b_t): m // 100 if None. b_t evaluations an iteration, one number a row.
-    Needs f_i(x) = phi_i(<a_i, x>). Defazio, Bach, Lacoste-Julien (2014); with Frank-Wolfe steps
-    Reddi, Sra, Poczos, Smola (2016).
+    Every hundred epochs G is made anew from the alpha_i, as CSFW's sum is. Needs
+    f_i(x) = phi_i(<a_i, x>). Defazio, Bach, Lacoste-Julien (2014); with Frank-Wolfe steps Reddi,
+    Sra, Poczos, Smola (2016).
     """
 
     batch_size: Any = None
@@ -30,22 +32,27 @@ class SAGA(GradientEstimator):
     def check(self, f: FiniteSum) -> None:
         check_separable(f, "SAGA")
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Table:
         return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
 
     def update(
-        self, f: Any, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    ) -> tuple[Array, Table]:
         batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
-        alpha, old = state["alpha"], state["gradient"]
+        alpha = state["alpha"]
+        old = f.combine(alpha) if self.is_renewed(t, f.n_terms) else state["gradient"]
         fresh, change = f.refresh(x, alpha[batch], batch)
         alpha[batch] = fresh
         state["gradient"] = old + change
         return old + (f.n_terms / len(batch)) * change, state
 
+    def is_renewed(self, t: int, n_terms: int) -> bool:
+        """Whether G is made anew from the alpha_i before iteration t."""
+        return renews(t, n_terms, self.batch_size)
+
     def evaluations(self, t: int, n_terms: int) -> int:
         return int(self.batch_size(t, n_terms))
 
-    def remembered(self, state: dict[str, Any]) -> Array | None:
+    def remembered(self, state: Table) -> Array | None:
         found: Array = state["gradient"]
         return found

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Recursion, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Doubling, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SPIDER(GradientEstimator):
+class SPIDER(GradientEstimator[Recursion]):
     """g_t = g_{t-1} + (1/b_t) sum_i (grad f_i(x_t) - grad f_i(x_{t-1})), exact at t + 1 = 2^k.
 
     This is the published, recursive form (Yurtsever et al. 2019, Shen et al. 2019); Table 1
@@ -24,15 +25,15 @@ class SPIDER(GradientEstimator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Doubling()))
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Recursion:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> Recursion:
         return {"gradient": x, "last_x": x} if t else {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Recursion, rng: IndexSource
+    ) -> tuple[Array, Recursion]:
         if _is_power_of_two(t + 1):
             g = f.gradient(x)
         else:

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Snapshot, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import Share, Stages, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class StagedSVRG(GradientEstimator):
+class StagedSVRG(GradientEstimator[Snapshot]):
     """g_t = grad f(w) + (1/b_t) sum_i (grad f_i(x_t) - grad f_i(w)), w where the stage began.
 
     Stages are those of `schedules.Stages`; the gradient is exact at their first iterations, which
@@ -23,15 +24,15 @@ class StagedSVRG(GradientEstimator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Snapshot:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> Snapshot:
         return {"snapshot": x, "snapshot_gradient": x} if t else {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Snapshot, rng: IndexSource
+    ) -> tuple[Array, Snapshot]:
         if Stages().around(t)[0] == t:
             g = f.gradient(x)
             return g, {"snapshot": x, "snapshot_gradient": g}

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from adafw import checks
-from adafw.gradients.base import GradientEstimator, draw
+from adafw.gradients.base import GradientEstimator, Snapshot, draw
 from adafw.objectives.base import FiniteSum
+from adafw.random import IndexSource
 from adafw.schedules import LinearGrowth, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SVRF(GradientEstimator):
+class SVRF(GradientEstimator[Snapshot]):
     """g_t = grad f(z) + (1/b_t) sum_i (grad f_i(x_t) - grad f_i(z)), z the last snapshot.
 
     Snapshots are taken at t = 2^(k + k0) - 2^k0, where the gradient is exact (Remark 3.6).
@@ -31,15 +32,15 @@ class SVRF(GradientEstimator):
         shifted = t + (1 << self.k0)
         return shifted & (shifted - 1) == 0
 
-    def init(self, f: FiniteSum, x: Array) -> dict[str, Any]:
+    def init(self, f: FiniteSum, x: Array) -> Snapshot:
         return {}
 
-    def layout(self, f: FiniteSum, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, f: FiniteSum, x: Array, t: int) -> Snapshot:
         return {"snapshot": x, "snapshot_gradient": x} if t else {}
 
     def update(
-        self, f: FiniteSum, x: Array, t: int, state: dict[str, Any], rng: Any
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, t: int, state: Snapshot, rng: IndexSource
+    ) -> tuple[Array, Snapshot]:
         if self.is_snapshot(t):
             g = f.gradient(x)
             return g, {"snapshot": x, "snapshot_gradient": g}

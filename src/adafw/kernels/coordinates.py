@@ -12,22 +12,6 @@ import numpy as np
 from adafw.kernels.jit import jit
 from adafw.kernels.rows import ONE
 
-_FACTOR, _SHIFT, _UPPER = (
-    np.uint64(6364136223846793005),
-    np.uint64(1442695040888963407),
-    np.uint64(33),
-)
-
-
-@jit
-def shuffle(order: Any, count: int, word: Any) -> Any:
-    """The first `count` entries of `order` in random order; the next word of the generator."""
-    for k in range(count - 1, 0, -1):
-        word = word * _FACTOR + _SHIFT
-        other = np.int64((word >> _UPPER) % np.uint64(k + 1))
-        order[k], order[other] = order[other], order[k]
-    return word
-
 
 @jit
 def columns_sweep(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.shuffle import shuffle
 
 #: The multiplier moves by no more than this factor in an epoch.
 LEAP = 4.0
@@ -74,16 +75,6 @@ def add_columns(columns: Any, chosen: Any, weights: Any, out: Any) -> None:
 
 
 @jit
-def _shuffle(order: Any, count: int, word: Any) -> Any:
-    """A random order by the words of a linear congruential generator (Knuth's constants)."""
-    for q in range(count - 1):
-        word = word * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        other = q + int((word >> np.uint64(33)) % np.uint64(count - q))
-        order[q], order[other] = order[other], order[q]
-    return word
-
-
-@jit
 def _used(order: Any, count: int, w: Any) -> float:
     """How many weights are not 0."""
     total = 0.0
@@ -124,7 +115,7 @@ def descend(
         norm += abs(w[a])
     shift = -slope / total if total > 0 else 0.0  # of the intercept, for the dz at hand
     for _ in range(epochs):
-        word = _shuffle(order, count, word)
+        word = shuffle(order, count, word)
         rate = 0.0
         if bound.binding:
             response = _response(order, count, w, diagonal)

@@ -1,8 +1,8 @@
-"""The estimates of CSFW and SVRF for linear models: line 2 of both templates."""
+"""The estimates of CSFW, SAGA, SVRF and LSVRG for linear models: line 2 of both templates."""
 
 import numpy as np
 
-from adafw.kernels.codes import CSFW, SVRF
+from adafw.kernels.codes import CSFW, SAGA
 from adafw.kernels.jit import jit
 from adafw.kernels.losses import slope
 from adafw.kernels.parts import Batches, Estimate, Terms
@@ -25,28 +25,44 @@ def slopes(terms: Terms, batch: Array, first: int, last: int, x: Array, out: Arr
 
 
 @jit
+def distinct(batches: Batches, k: int, seen: Array) -> int:
+    """How many different rows the k-th batch holds."""
+    _, batch, ends = batches
+    count = 0
+    for p in range(ends[k], ends[k + 1]):
+        count += seen[batch[p]] != k + 1
+        seen[batch[p]] = k + 1
+    return count
+
+
+@jit
 def estimate(terms: Terms, batches: Batches, k: int, x: Array, into: Estimate) -> None:
     """g of the k-th batch at x, in place.
 
-    An index that stands twice in a batch changes nothing the second time in CSFW, as alpha_i is
-    fresh already.
+    An index that stands twice in a batch changes nothing the second time in CSFW and SAGA, as
+    alpha_i is fresh already.
     """
-    kind, memory, base, g = into
+    kind, memory, base, g, seen = into
     _, batch, ends = batches
     first, last = ends[k], ends[k + 1]
     changes = np.empty(TILE)
-    if kind == SVRF:
+    if kind != CSFW:
         for j in range(g.size):
             g[j] = base[j]
+    scale = memory.size / distinct(batches, k, seen) if kind == SAGA else 1.0
     for start in range(first, last, TILE):
         end = min(start + TILE, last)
         slopes(terms, batch, start, end, x, changes)
         for p in range(start, end):
             i = batch[p]
-            if kind == CSFW:
+            if kind in (CSFW, SAGA):
                 before = memory[i]
                 memory[i] = changes[p - start] / memory.size
                 changes[p - start] = memory[i] - before  # as stored: float32 rounds alpha
             else:
                 changes[p - start] = (changes[p - start] - memory[i]) / (last - first)
+        if kind == SAGA:
+            add_rows(terms.rows, batch, start, end, changes, base)
+            for p in range(end - start):
+                changes[p] *= scale
         add_rows(terms.rows, batch, start, end, changes, g)

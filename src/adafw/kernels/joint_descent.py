@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.shuffle import shuffle
 
 #: As in `kernels.descent`: leap and share of the multiplier, reach of a weight, nearness of a norm.
 LEAP, SHARE, REACH, NEAR = 4.0, 0.7, 3.0, 0.02
 ONE = np.uint64(1)
 
 
-class Model(NamedTuple):
+class JointModel(NamedTuple):
     """Columns of A, the chosen coefficients, slopes g there, and the second derivatives.
 
     `s` and the moves have one row an output, one column a sample. `settle`, k x k, is the inverse
@@ -98,15 +99,6 @@ def settle(model: Any, dz: Any, mean: Any, shift: Any) -> None:
 
 
 @jit
-def _shuffle(order: Any, count: int, word: Any) -> Any:
-    for q in range(count - 1):
-        word = word * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        other = q + int((word >> np.uint64(33)) % np.uint64(count - q))
-        order[q], order[other] = order[other], order[q]
-    return word
-
-
-@jit
 def _slope(model: Any, a: int, dz: Any, mean: Any) -> float:
     values, rows, starts = model.columns
     c, j = model.outputs[a], model.features[a]
@@ -152,7 +144,7 @@ def descend(
     count, whole, margin, violation = size, True, 0.0, 0.0
     word, norm = np.uint64(seed), np.abs(w).sum()
     for _ in range(epochs):
-        word = _shuffle(order, count, word)
+        word = shuffle(order, count, word)
         used, response = 0.0, 0.0
         for q in range(count):
             if w[order[q]] != 0.0:

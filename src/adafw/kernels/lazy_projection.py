@@ -43,10 +43,11 @@ def roomier(active: Active, size: int, capacity: int) -> Active:
 @jit
 def list_down_to(ledger: Ledger, listed: Listed, threshold: float) -> Listed:
     """The candidates from scratch: all with |g_j| >= threshold, and room for as many more."""
-    table, stamps, _, _, work = ledger
+    table, stamps, _, room, work = ledger
     candidates, count, _ = listed
     work[REBUILT] += 1
-    spare = candidates.size - count
+    # Bounded, or a list made anew for the thousandth time would have grown a thousand times.
+    spare = min(candidates.size - count, 4 * room)
     for k in range(count):
         stamps[candidates[k], STAMP] &= ~LISTED
     count = 0

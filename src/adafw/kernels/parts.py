@@ -28,14 +28,17 @@ class Batches(NamedTuple):
 class Estimate(NamedTuple):
     """g_t and what it is made from.
 
-    CSFW: `memory` is alpha, and g = sum alpha_i a_i follows its changes. SVRF: `memory` holds the
-    slopes at the snapshot, `base` the gradient there, and g is made anew.
+    CSFW: `memory` is alpha, and g = sum alpha_i a_i follows its changes. SVRF and LSVRG: `memory`
+    holds the slopes at the snapshot, `base` the gradient there, and g is made anew. SAGA: `memory`
+    is alpha, `base` their sum, which follows its changes, g is made anew, and `seen` is room for
+    the number, above 0, of the last batch that held a row: one more for each, from 0 on.
     """
 
     kind: int
     memory: Array
     base: Array
     g: Array
+    seen: Array
 
 
 class Steps(NamedTuple):

@@ -17,26 +17,24 @@ ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
 @jit
-def count_columns(columns: Any, out: Any) -> None:
-    """out_j += number of stored entries of column j."""
-    for k in range(columns.size):
-        out[columns[k]] += 1
-
-
-@jit
-def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
-    """The part with some columns fewer and others more.
+def extend(rows: Any, old: Any, change: Any, first: Any, out: Any) -> Any:
+    """The part with some columns fewer and others more, from row `first` on.
 
     Old columns keep their order and fresh ones come after them; these are sorted where they must
     be. An old entry is written before it is known to stay, and written over if it does not.
+    Returns the row that it came to: the number of rows, or that for which there was no room.
     """
     values, columns, starts = rows
     old_values, old_positions, old_starts = old
     out_values, out_positions, out_starts = out
     moved, fresh, position, found = change
-    count = ZERO
-    for i in range(np.uint64(starts.size - 1)):
+    last = np.uint64(starts.size - 1)
+    count, room = out_starts[first], np.uint64(out_values.size)
+    for i in range(first, last):
         out_starts[i] = count
+        most = old_starts[i + ONE] - old_starts[i] + starts[i + ONE] - starts[i]
+        if count + most >= room:
+            return i
         for k in range(old_starts[i], old_starts[i + ONE]):
             where = moved[old_positions[k]]
             out_values[count] = old_values[k]
@@ -56,7 +54,8 @@ def extend(rows: Any, old: Any, change: Any, out: Any) -> None:
                 at -= ONE
             out_values[at], out_positions[at] = values[k], where
             count += ONE
-    out_starts[starts.size - 1] = count
+    out_starts[last] = count
+    return last
 
 
 @jit
@@ -64,10 +63,15 @@ def dot(part: Any, w: Any, out: Any) -> None:
     """out_i = <a_i, w>."""
     values, positions, starts = part
     for i in range(np.uint64(out.size)):
-        total = 0.0
-        for k in range(starts[i], starts[i + ONE]):
-            total += values[k] * w[positions[k]]
-        out[i] = total
+        a = b = 0.0  # two sums, so that one addition need not wait for the last
+        k, end = starts[i], starts[i + ONE]
+        while k + ONE < end:
+            a += values[k] * w[positions[k]]
+            b += values[k + ONE] * w[positions[k + ONE]]
+            k += ONE + ONE
+        if k < end:
+            a += values[k] * w[positions[k]]
+        out[i] = a + b
 
 
 @jit
@@ -77,8 +81,9 @@ def combine(part: Any, p: Any, out: Any) -> None:
     for j in range(out.size):
         out[j] = 0.0
     for i in range(np.uint64(p.size)):
+        weight = p[i]  # read once: the compiler cannot know that out is another array
         for k in range(starts[i], starts[i + ONE]):
-            out[positions[k]] += p[i] * values[k]
+            out[positions[k]] += weight * values[k]
 
 
 @jit
@@ -88,8 +93,9 @@ def squares(part: Any, p: Any, out: Any) -> None:
     for j in range(out.size):
         out[j] = 0.0
     for i in range(np.uint64(p.size)):
+        weight = p[i]
         for k in range(starts[i], starts[i + ONE]):
-            out[positions[k]] += p[i] * values[k] * values[k]
+            out[positions[k]] += weight * values[k] * values[k]
 
 
 @jit
@@ -213,33 +219,55 @@ def move_atoms(model: Any, chosen: Any, moves: Any, slopes: Any) -> None:
 
 
 @jit
+def _steepest(slopes: Any, weights: Any, signs: Any, shape: Any) -> tuple[float, int, float]:
+    """(the lowest slope, whose it is, the lowest one of the other signs of atoms in use).
+
+    An atom of weight 0 takes the sign with the lower slope. One in use cannot: against its other
+    sign only its own weight can be moved.
+    """
+    open_, signed, level = shape
+    least, enter = (0.0, -1) if open_ else (np.inf, -1)
+    opposite = np.inf
+    for k in range(slopes.size):
+        if signed and slopes[k] > level:
+            if weights[k] == 0.0:
+                signs[k], slopes[k] = -signs[k], 2 * level - slopes[k]
+            else:
+                opposite = min(opposite, 2 * level - slopes[k])
+        if slopes[k] < least:
+            least, enter = slopes[k], k
+    return least, enter, opposite
+
+
+@jit
 def pairwise(
-    model: Any, slopes: Any, weights: Any, slack: float, open_: bool, tolerance: float, most: int
+    model: Any, slopes: Any, weights: Any, slack: float, shape: Any, tolerance: float, most: int
 ) -> tuple[int, float, float]:
     """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
 
+    `shape` is (whether the slack is an atom, whether atoms have two signs, the price in every
+    slope).
+
     Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
-    others 2001, Fan and others 2005). The slack is an atom of slope 0, to be had if `open_`.
+    others 2001, Fan and others 2005). The slack, where it is an atom, has slope 0.
     Returns (steps, gap, slack); gap <= tolerance is the end.
     """
     gram, diagonal, signs, mixed, total = model
-    size = weights.size
+    open_, size = shape[0], weights.size
     gap = np.inf
     for step in range(most):
-        least, enter = (0.0, -1) if open_ else (np.inf, -1)
-        for k in range(size):
-            if slopes[k] < least:
-                least, enter = slopes[k], k
+        least, enter, opposite = _steepest(slopes, weights, signs, shape)
         bend_in, sign_in, share = 0.0, 0.0, 0.0
         if enter >= 0:
             bend_in, sign_in = diagonal[enter], 2 * signs[enter]
             share = mixed[enter] / total if total > 0 else 0.0
         row = gram[max(enter, 0)]
+        lowest = min(least, opposite)
         gap, best, leave, move = 0.0, 0.0, -2, 0.0
         for k in range(size):
             if weights[k] > 0:
                 d = slopes[k] - least
-                gap += weights[k] * d
+                gap += weights[k] * (slopes[k] - lowest)
                 if d > 0:
                     across = sign_in * signs[k] * (row[k] - share * mixed[k])
                     bend = max(bend_in + diagonal[k] - across, 1e-300)
@@ -247,8 +275,8 @@ def pairwise(
                     gain = length * (2 * d - bend * length)
                     if gain > best:
                         best, leave, move = gain, k, length
+        gap -= slack * lowest if open_ and lowest < 0 else 0.0
         if slack > 0 and enter >= 0:
-            gap -= slack * least
             length = min(-least / max(bend_in, 1e-300), slack)
             gain = length * (-2 * least - bend_in * length)
             if gain > best:

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from adafw.metrics.adam import Adam
+from adafw.metrics.adam import Adam, Moments
 from adafw.metrics.base import Metric
 from adafw.metrics.clipped import bounds_at, closing_bounds
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class AdaBound(Metric):
+class AdaBound(Metric[Moments]):
     """Adam's momentum, and Adam's h_t with 1 / h_t clipped to [lower_t, upper_t].
 
     `lower` and `upper` bound the rates 1 / h_t: `lower` must be positive and nondecreasing,
@@ -34,12 +34,10 @@ class AdaBound(Metric):
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Moments:
         return Adam(self.betas, self.offset).init(x)
 
-    def update(
-        self, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, Array, dict[str, Any]]:
+    def update(self, g: Array, t: int, state: Moments) -> tuple[Array, Array, Moments]:
         lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = Adam(self.betas, self.offset).update(g, t, state)
         return m, np.clip(h, 1 / upper, 1 / lower), state

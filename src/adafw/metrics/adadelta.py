@@ -1,7 +1,7 @@
 """AdaDelta's metric."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -10,8 +10,15 @@ from adafw.metrics.base import Metric
 from adafw.typing import Array
 
 
+class SquaredSteps(TypedDict):
+    """s_{t-1} and u_{t-1}."""
+
+    mean_squares: Array
+    mean_squared_steps: Array
+
+
 @dataclass(frozen=True)
-class AdaDelta(Metric):
+class AdaDelta(Metric[SquaredSteps]):
     """h_t = sqrt(s_t + epsilon) / sqrt(u_{t-1} + epsilon), m_t = g_t.
 
     s_t = beta s_{t-1} + (1 - beta) g_t^2 follows the gradients, and then u_t = beta u_{t-1} +
@@ -26,12 +33,10 @@ class AdaDelta(Metric):
         object.__setattr__(self, "beta", checks.real(self.beta, "beta", 0, 1, below=True))
         object.__setattr__(self, "epsilon", checks.real(self.epsilon, "epsilon", 0, above=True))
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> SquaredSteps:
         return {"mean_squares": np.zeros_like(x), "mean_squared_steps": np.zeros_like(x)}
 
-    def update(
-        self, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, Array, dict[str, Any]]:
+    def update(self, g: Array, t: int, state: SquaredSteps) -> tuple[Array, Array, SquaredSteps]:
         b, steps = self.beta, state["mean_squared_steps"]
         state["mean_squares"] = b * state["mean_squares"] + (1 - b) * g**2
         h = np.sqrt(state["mean_squares"] + self.epsilon) / np.sqrt(steps + self.epsilon)

@@ -1,7 +1,7 @@
 """AdaGrad's metric."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -11,8 +11,14 @@ from adafw.metrics.base import Metric
 from adafw.typing import Array
 
 
+class Squares(TypedDict):
+    """sum_s g_s^2."""
+
+    sum_squares: Array
+
+
 @dataclass(frozen=True)
-class AdaGrad(Metric):
+class AdaGrad(Metric[Squares]):
     """h_t = offset + sqrt(sum_{s <= t} g_s^2), m_t = g_t (Duchi, Hazan, Singer 2011; Algorithm 2).
 
     `offset` (delta) > 0.
@@ -23,12 +29,10 @@ class AdaGrad(Metric):
     def __post_init__(self) -> None:
         object.__setattr__(self, "offset", checks.real(self.offset, "offset", 0, above=True))
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Squares:
         return {"sum_squares": np.zeros_like(x)}
 
-    def update(
-        self, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, Array, dict[str, Any]]:
+    def update(self, g: Array, t: int, state: Squares) -> tuple[Array, Array, Squares]:
         squares = state["sum_squares"]
         if squares.size < LONG or not g.flags.c_contiguous:
             squares += g * g

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -11,8 +11,16 @@ from adafw.metrics.base import Metric
 from adafw.typing import Array
 
 
+class MaxMoments(TypedDict):
+    """m_{t-1}, s_{t-1} and the largest s so far."""
+
+    momentum: Array
+    mean_squares: Array
+    max_squares: Array
+
+
 @dataclass(frozen=True)
-class AMSGrad(Metric):
+class AMSGrad(Metric[MaxMoments]):
     """h_t = offset + sqrt(max_{s <= t} s_s), with the moving averages m_t of g and s_t of g^2.
 
     m_t = b_m m_{t-1} + (1 - b_m) g_t and s_t = b_s s_{t-1} + (1 - b_s) g_t^2, both without bias
@@ -28,16 +36,14 @@ class AMSGrad(Metric):
         object.__setattr__(self, "betas", check_betas(self.betas))
         object.__setattr__(self, "offset", checks.real(self.offset, "offset", 0, above=True))
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> MaxMoments:
         return {
             "momentum": np.zeros_like(x),
             "mean_squares": np.zeros_like(x),
             "max_squares": np.zeros_like(x),
         }
 
-    def update(
-        self, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, Array, dict[str, Any]]:
+    def update(self, g: Array, t: int, state: MaxMoments) -> tuple[Array, Array, MaxMoments]:
         beta_m, beta_s = self.betas
         state["momentum"] = beta_m * state["momentum"] + (1 - beta_m) * g
         state["mean_squares"] = beta_s * state["mean_squares"] + (1 - beta_s) * g**2

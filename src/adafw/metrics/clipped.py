@@ -7,7 +7,7 @@ import numpy as np
 
 from adafw.metrics.base import Metric
 from adafw.schedules import Schedule, as_schedule
-from adafw.typing import Array, ScheduleLike
+from adafw.typing import Array, ScheduleLike, StateDict
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,10 @@ class Clipped(Metric):
         """That of the metric."""
         return self.metric.momentum
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
-    def update(
-        self, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, Array, dict[str, Any]]:
+    def update(self, g: Array, t: int, state: StateDict) -> tuple[Array, Array, StateDict]:
         lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = self.metric.update(g, t, state)
         return m, np.clip(h, lower, upper), state

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,16 @@ from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
 from adafw.objectives.linear_model import LinearModel
 from adafw.typing import Array, Batch, Plain
+
+
+@dataclass
+class _Known:
+    """The last A x asked for, b(x), and there, once they are known, gradient and `curves`."""
+
+    z: Any
+    b: float
+    gradient: Any = None
+    curves: Any = None
 
 
 class WithIntercept(SeparableSum):
@@ -42,7 +53,7 @@ class WithIntercept(SeparableSum):
         self.convex, self.curvature = model.convex, model.curvature
         weight = model.sample_weight
         self._weighted = None if weight is None or weight.all() else np.flatnonzero(weight)
-        self._last: tuple[Any, float, Any] = (None, 0.0, None)  # z, b(x), gradient if known
+        self._last = _Known(None, 0.0)
         self.remembers, self.remote = True, model.remote
         #: The best constant prediction, b(0).
         self.constant = self._best_constant()
@@ -53,18 +64,30 @@ class WithIntercept(SeparableSum):
         return self.predictions(x)[1]
 
     def value(self, x: Array) -> float:
+        if self.model.in_one_pass:
+            return self.curves(x)[0]
         z, b = self.predictions(x)
         return self.model.value_at(z + b)
+
+    def curves(self, x: Array) -> tuple[float, NDArray[Any], NDArray[Any]]:
+        """`LinearModel.curves_at` the predictions A x + b(x), remembered for the last x."""
+        z, b = self.predictions(x)
+        if self._last.curves is None:
+            self._last.curves = self.model.curves_at(z + b)
+        return self._last.curves
 
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
             how = self.model.pull(batch, len(batch), shift=self.intercept)
             return self.rows.pull(x, how, batch)[1]
         z, b = self.predictions(x)
-        if self._last[2] is None:
-            slopes = self.model.slopes_at(z + b)
-            self._last = (z, b, self.rows.combine(slopes / self.n_terms))
-        return self._last[2].copy()
+        if self._last.gradient is None:
+            if self.model.in_one_pass:
+                slopes = self.curves(x)[1]
+            else:
+                slopes = self.model.slopes_at(z + b) / self.n_terms
+            self._last.gradient = self.rows.combine(slopes)
+        return self._last.gradient.copy()
 
     def slopes(self, x: Array, batch: Batch = None) -> NDArray[Any]:
         if batch is not None:
@@ -149,12 +172,12 @@ class WithIntercept(SeparableSum):
     def predictions(self, x: Array) -> tuple[NDArray[Any], float]:
         """A x and b(x), remembered for the last x: value, gradient and line ask in turn."""
         z, _ = self.model.predictions(x)
-        if self._last[0] is not z:  # z is the same object for as long as x is the same
-            self._last = (z, self.shift(z), None)
-        return z, self._last[1]
+        if self._last.z is not z:  # z is the same object for as long as x is the same
+            self._last = _Known(z, self.shift(z))
+        return z, self._last.b
 
-    def remember(self, x: Array, z: NDArray[Any]) -> None:
-        """Takes z for A x: of someone who had to compute it anyway."""
+    def remember(self, x: Array, z: NDArray[Any], curves: Any = None) -> None:
+        """Takes z for A x, of someone who had to compute it anyway; b(x) is still to be found."""
         self.model.remember(x, z)
 
     def _best_constant(self) -> float:

@@ -130,9 +130,9 @@ class LinearModel(SeparableSum):
         """(A x, 0), remembered for the last x: value, gradient, record and step ask in turn."""
         return self._at(x).z, 0.0
 
-    def remember(self, x: Array, z: NDArray[Any]) -> None:
-        """Takes z for A x: of someone who had to compute it anyway."""
-        self._last = _Point(x.copy(), z)
+    def remember(self, x: Array, z: NDArray[Any], curves: Any = None) -> None:
+        """Takes z for A x, and `curves_at` it, of someone who had to compute them anyway."""
+        self._last = _Point(x.copy(), z, curves=curves)
 
     def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
         """The stored rows restricted to these columns; kept, as the next set will be much alike."""
@@ -141,8 +141,19 @@ class LinearModel(SeparableSum):
         return self._working
 
     def curves(self, x: Array) -> tuple[float, NDArray[Any], NDArray[Any]]:
-        """`curves_at` the predictions of x; value and gradient at x then come from there, too."""
-        point = self._at(x)
+        """`curves_at` the predictions of x, remembered for the last x."""
+        return self._curves_of(self._at(x))
+
+    @property
+    def in_one_pass(self) -> bool:
+        """Whether value, slopes and second derivatives come from one compiled pass.
+
+        They then always do, also where only one is asked for: what was asked before must not
+        change a bit.
+        """
+        return self.loss_code is not None and self.dtype == np.float64
+
+    def _curves_of(self, point: "_Point") -> Any:
         if point.curves is None:
             point.curves = self.curves_at(point.z)
         return point.curves
@@ -160,12 +171,14 @@ class LinearModel(SeparableSum):
         return self._value_at(point), self._gradient_at(point)
 
     def _value_at(self, point: "_Point") -> float:
-        return self.value_at(point.z) if point.curves is None else float(point.curves[0])
+        return float(self._curves_of(point)[0]) if self.in_one_pass else self.value_at(point.z)
 
     def _gradient_at(self, point: "_Point") -> Array:
         if point.gradient is None:
-            known = point.curves
-            slopes = self.slopes_at(point.z) / self.n_terms if known is None else known[1]
+            if self.in_one_pass:
+                slopes = self._curves_of(point)[1]
+            else:
+                slopes = self.slopes_at(point.z) / self.n_terms
             point.gradient = self.rows.combine(slopes)
         return point.gradient.copy()  # what is remembered must not change in a caller's hands
 
@@ -201,7 +214,9 @@ class LinearModel(SeparableSum):
         return seconds if self._weights is None else seconds * self._weights
 
     def value_at(self, z: NDArray[Any]) -> float:
-        """The mean loss of predictions z."""
+        """The mean loss of predictions z; the same bits as in `curves_at`."""
+        if self.in_one_pass and z.dtype == np.float64:
+            return float(self.curves_at(z)[0])
         return self.mean(self.loss.value(z, self.y))
 
     def curves_at(self, z: NDArray[Any]) -> tuple[float, NDArray[Any], NDArray[Any]]:

@@ -81,6 +81,7 @@ class SoftmaxShifts(Shifts):
                 return b, True
             step = self._newton(up, down, p)
             there = self._sides(z, b + step)
+            # Far from the root the logarithms are no guide; the loss itself, which is convex, is.
             if not there[3] < 0.9 * off:
                 step = self._descent(z, b, up - down, p)
                 if not step.any():  # the loss has no digit left that could fall
@@ -90,11 +91,13 @@ class SoftmaxShifts(Shifts):
         return b, now[3] < 1e-6
 
     def _descent(self, z: Matrix, b: Matrix, g: Matrix, p: Matrix) -> Matrix:
-        """Newton's step on the loss, cut until it descends; 0 where no descent could be seen."""
+        """Newton's step on the loss, cut until it descends; 0 where none is seen to."""
         weighted = self.sorted * p
         full = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        # Singular along (1, .., 1), which changes no probability; the ridge leaves that alone.
         full += (1e-10 * float(np.trace(full)) + 1e-300) * np.eye(self.k)
         d = -np.linalg.solve(full, g)
+        # No b needs to be further away than the scores are from each other.
         d *= min(1.0, float(np.ptp(z)) / max(float(np.abs(d).max()), 1e-300))
         value, slope, gamma = self._loss(z, b), float(g @ d), 1.0
         while gamma > 2.0**-60 and -gamma * slope > _EPS * value:

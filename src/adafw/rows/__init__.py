@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.arrays import all_finite, floating
 from adafw.rows.base import Rows
 from adafw.rows.centred import CentredRows
-from adafw.rows.csr import CSRRows
+from adafw.rows.csr import CSRRows, as_csr
 from adafw.rows.dense import DenseRows
 from adafw.rows.disk import source_of
 from adafw.rows.entries import EntryRows, stored_entries
@@ -28,6 +29,8 @@ __all__ = [
     "as_rows",
     "in_pieces",
     "stored_entries",
+    "values_of",
+    "widened",
 ]
 
 
@@ -86,6 +89,21 @@ def in_pieces(A: Any, rows: int) -> Iterator[tuple[slice, Any]]:
     for start in range(0, A.shape[0], rows):
         part = slice(start, min(start + rows, A.shape[0]))
         yield part, A[part]
+
+
+def values_of(A: Any) -> NDArray[Any]:
+    """What a matrix stores: all entries of an array, those that a sparse matrix lists."""
+    return A.data if _is_sparse(A) else A
+
+
+def widened(A: Any, n: int) -> Any:
+    """A with n columns, those that it lacks being 0; None if it is an array, which lists no zeros.
+
+    A sparse matrix is as wide as the last feature that its samples had; an array as its table was.
+    """
+    if A.shape[1] == n:
+        return A
+    return as_csr(A.data, A.indices, A.indptr, (A.shape[0], n)) if _is_sparse(A) else None
 
 
 def _is_sparse(A: Any) -> bool:

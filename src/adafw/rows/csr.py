@@ -192,16 +192,7 @@ class CSRRows(Rows):
     def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
         """One pass over the columns' numbers."""
         before = last if isinstance(last, SparseWorking) else None
-        return SparseWorking(self.arrays, self._lengths, chosen, before)
-
-    @cached_property
-    def _lengths(self) -> NDArray[np.int64]:
-        """How many entries each column has."""
-        from adafw.kernels.working_set import count_columns
-
-        counts = np.zeros(self.shape[1], np.int64)
-        count_columns(self.arrays[1], counts)
-        return counts
+        return SparseWorking(self.arrays, self.shape[1], chosen, before)
 
     def column_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.by_columns.arrays

@@ -24,7 +24,7 @@ class Room:
         return memoryview(self._memory)[:size]
 
 
-class Source(Protocol):
+class FileSource(Protocol):
     """The entries of an array in a file, in their order."""
 
     def read(self, first: int, last: int, room: Room) -> NDArray[Any]:
@@ -38,10 +38,10 @@ class OnDisk(np.memmap[Any, Any]):
     another page to drop; reads of megabytes into memory of one's own cost neither.
     """
 
-    source: Source | None = None
+    source: FileSource | None = None
 
 
-def source_of(array: NDArray[Any]) -> tuple[Source, int] | None:
+def source_of(array: NDArray[Any]) -> tuple[FileSource, int] | None:
     """Where an array is to be read from, and at which entry it begins; None if in memory."""
     owner: object = array
     while isinstance(owner, np.ndarray):

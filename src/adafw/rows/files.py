@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adafw.memory import machine_bytes, readable
 from adafw.rows.csr import CSRRows, as_csr
 from adafw.rows.dense import DenseRows
-from adafw.rows.disk import Room, Source, source_of
+from adafw.rows.disk import FileSource, Room, source_of
 
 Numbers = NDArray[np.int64]
 InMemory = CSRRows | DenseRows
@@ -30,7 +30,7 @@ class Rooms:
         self.values, self.columns = Room(), Room()
 
 
-class Files(ABC):
+class RowFiles(ABC):
     """What is read of mapped rows. Rows come out in memory, of the kind that they are mapped as."""
 
     #: Bytes up to the end of each row, and 0 before the first.
@@ -60,12 +60,12 @@ class Files(ABC):
         return _cuts(np.concatenate([[0], np.cumsum(lengths)]), max(1, limit // self.unit))
 
 
-def files_of(rows: InMemory) -> Files:
+def files_of(rows: InMemory) -> RowFiles:
     """The files that mapped rows are maps of."""
     return SparseFiles(rows) if isinstance(rows, CSRRows) else DenseFiles(rows)
 
 
-class SparseFiles(Files):
+class SparseFiles(RowFiles):
     """Values and columns of a CSR matrix in a file each; where rows start is in memory."""
 
     def __init__(self, rows: CSRRows) -> None:
@@ -127,7 +127,7 @@ class SparseFiles(Files):
         return CSRRows(as_csr(values, columns, starts, shape), self.dtype)
 
 
-class DenseFiles(Files):
+class DenseFiles(RowFiles):
     """The rows of a dense array in a file."""
 
     def __init__(self, rows: DenseRows) -> None:
@@ -166,7 +166,7 @@ class _Stretch:
     def __init__(self, array: NDArray[Any]) -> None:
         found = source_of(array)
         assert found is not None
-        self.source: Source = found[0]
+        self.source: FileSource = found[0]
         self.begin, self.dtype = found[1], array.dtype
 
     def read(self, first: int, last: int, room: Room) -> NDArray[Any]:

@@ -73,21 +73,20 @@ def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32],
 class SparseWorking(WorkingRows):
     """Of a CSR matrix, from one pass over its columns' numbers (kernels/working_set.py).
 
-    `lengths` are the numbers of entries of all columns. Columns that `last` holds, too, are copied
-    from there.
+    `n` is the number of its columns. Those that `last` holds, too, are copied from there.
     """
 
     #: The entries, row by row.
     part: Part
 
     def __init__(
-        self, arrays: tuple[Any, Any, Any], lengths: NDArray[np.int64], chosen: Columns,
+        self, arrays: tuple[Any, Any, Any], n: int, chosen: Columns,
         last: "SparseWorking | None" = None,
     ) -> None:  # fmt: skip
         from adafw.kernels import working_set
 
         self.kernels, self.chosen = working_set, chosen
-        starts, n = arrays[2], lengths.size
+        starts = arrays[2]
         self.size = starts.size - 1
         new, kept = np.empty(0, np.uint32), 0
         old = Part(np.empty(0), np.empty(0, np.uint32), np.zeros(starts.size, np.uint64))
@@ -97,12 +96,8 @@ class SparseWorking(WorkingRows):
         fresh[chosen[kept:]] = 1
         position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
         found = np.empty(int(np.diff(starts.view(np.int64)).max(initial=0)) + 1, np.uint64)
-        # One more: an entry is written before it is known to stay.
-        room = old.values.size + int(lengths[chosen[kept:]].sum()) + 1
-        part = Part(np.empty(room), np.empty(room, np.uint32), np.empty(starts.size, np.uint64))
-        working_set.extend(arrays, old, Change(new, fresh, position, found), part)
-        count = int(part.starts[-1])
-        self.part = Part(part.values[:count], part.positions[:count], part.starts)
+        self.part = _extended(arrays, old, Change(new, fresh, position, found))
+        count = self.part.values.size
         each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
         self.gram_work = float(each @ each) / max(1.0, 2.0 * self.part.values.size)
         # In products with the part: its multiplications miss the cache, and Cholesky's are fast.
@@ -131,6 +126,30 @@ class SparseWorking(WorkingRows):
 
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         self.kernels.add_gram(self.part, weights, first, gram)
+
+
+def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change) -> Part:
+    """The part after this change.
+
+    How many entries the fresh columns have is not known: counting them would cost a pass of its
+    own, so room is made for an eighth of the matrix or more, and doubled where that is not enough.
+    Memory that is not written to is not taken from the system.
+    """
+    from adafw.kernels.working_set import extend
+
+    starts = arrays[2]
+    share = min(1.0, 1 / 8 + 2 * np.count_nonzero(change.fresh) / change.fresh.size)
+    room = old.values.size + int(share * arrays[0].size) + change.found.size + 1
+    part = Part(np.empty(room), np.empty(room, np.uint32), np.zeros(starts.size, np.uint64))
+    row, rows = 0, starts.size - 1
+    while (row := int(extend(arrays, old, change, np.uint64(row), part))) < rows:
+        room = 2 * part.values.size + change.found.size
+        values, positions = np.empty(room), np.empty(room, np.uint32)
+        count = int(part.starts[row])
+        values[:count], positions[:count] = part.values[:count], part.positions[:count]
+        part = Part(values, positions, part.starts)
+    count = int(part.starts[-1])
+    return Part(part.values[:count], part.positions[:count], part.starts)
 
 
 class DenseWorking(WorkingRows):

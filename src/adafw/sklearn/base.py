@@ -190,7 +190,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     def _features(self, X: Any) -> Any:
         """Checked features to predict from."""
         if far.is_dask(X):
-            return far.Blocks(X, self.n_features_in_)
+            return far.DaskBlocks(X, self.n_features_in_)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )

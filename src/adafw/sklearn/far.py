@@ -30,7 +30,7 @@ def validated(
     return rows, check_array(targets, ensure_2d=False, dtype=dtype, input_name="y")
 
 
-class Blocks:
+class DaskBlocks:
     """A dask array, of which only products with coefficients are made, block by block."""
 
     def __init__(self, X: Any, n_features: int) -> None:

@@ -199,6 +199,7 @@ def matching_radius(
     low, high, below = 0.0, 1.0, math.log(least) - wanted
     while (above := excess(high)) < 0:
         low, high, below = high, 2 * high, above
+        # On separable data the solution is at infinity, and every radius is too small.
         if high > 1e12:
             raise ValueError(f"C = {C:g} has no radius below 1e12: there is no finite solution.")
     if math.isinf(above):
@@ -235,6 +236,7 @@ def _fitted(X: Any, y: Any, radius: float, loss: str, settings: dict[str, Any], 
 def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
     """1 / (sum of weights * multiplier), inf where the solution does not touch the boundary."""
     x = model.coef_.ravel()
+    # Rounding, and the tolerance of the fit, leave a solution on the boundary a little inside.
     if np.abs(x).sum() < model.radius * (1 - 1e-6):
         return math.inf
     return _penalty_at(x, model, X, y, settings)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # dear to import, and needed once a run with atoms begins
@@ -34,7 +34,7 @@ class ActiveSet:
     KEYS = ("weights", "atoms", "data", "indices", "indptr")
 
     @classmethod
-    def of(cls, x: Array, state: dict[str, Any]) -> "ActiveSet":
+    def of(cls, x: Array, state: StateDict) -> "ActiveSet":
         """The active set in a state; x itself is the only atom before the first step."""
         if "weights" not in state:
             return cls(np.ones(1), _row(x))
@@ -47,7 +47,7 @@ class ActiveSet:
         rows.check_format(full_check=True)  # a state may come from a damaged file
         return cls(state["weights"], rows)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> StateDict:
         """The inverse of `of`."""
         atoms = self.atoms
         if isinstance(atoms, np.ndarray):
@@ -70,6 +70,8 @@ class ActiveSet:
 
     def find(self, v: Array, scores: NDArray[Any], score: float) -> int | None:
         """The number of the atom that equals v, if there is one; `score` is <g, v>."""
+        # Equal atoms have equal scores but for the order of sums: only those are compared entry by
+        # entry.
         near = np.abs(scores - score) <= 1e-6 * (abs(score) + np.abs(scores))
         for k in np.flatnonzero(near):
             if np.array_equal(self.atom(int(k), v), v):

@@ -11,7 +11,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.schedules import as_rate, as_schedule
 from adafw.steps import subproblem
 from adafw.steps.base import Step
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class AdaptiveStep(Step):
         """Whether Q_t is minimised by corrective steps."""
         return self.inner == "corrective"
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         m, h, state = self.metric.update(g, t, state)  # line 3
         eta, bound, y = self.learning_rate(t), self.max_step(t), x  # line 4
         if self.inner_steps is None or self.corrective:

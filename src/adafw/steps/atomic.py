@@ -14,10 +14,10 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.active_set import ActiveSet, Atoms
 from adafw.steps.base import Step
 from adafw.steps.rules import LineSearch, StepRule
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
-class View(NamedTuple):
+class AtomView(NamedTuple):
     """What a step sees at x: <g, x>, <g, v_k> of all atoms, and the best and the worst of them."""
 
     at_x: float
@@ -62,26 +62,26 @@ class AtomicStep(Step):
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self.step_size.check(f, gradient)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return {}
 
     @abstractmethod
-    def local(self, view: View) -> Move:
+    def local(self, view: AtomView) -> Move:
         """The steepest move that needs no new atom."""
 
     @abstractmethod
-    def towards(self, view: View, target: int, slope: float, local: Move) -> Move:
+    def towards(self, view: AtomView, target: int, slope: float, local: Move) -> Move:
         """The move when the LMO has answered with atom `target`, of Frank-Wolfe slope `slope`."""
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         if not g.any():
             return x, state
         active, phi = ActiveSet.of(x, state), state.get("phi", np.inf)
         scores = active.scores(g)
-        view = View(
+        view = AtomView(
             float(active.weights @ scores), scores, int(scores.argmin()), int(scores.argmax())
         )
         move, v = self.local(view), None
@@ -115,11 +115,12 @@ class AtomicStep(Step):
         if move.source is None:
             return ends[1] - ends[0], 1.0
         weight = float(active.weights[move.source])
+        # An away step from the only atom has no end of its own: any length leaves x where it is.
         most = weight if move.target is not None else weight / max(1 - weight, 1e-300)
         return ends[1] - ends[0], most
 
     def active_set(
-        self, constraint: Constraint, x: Array, state: dict[str, Any]
+        self, constraint: Constraint, x: Array, state: StateDict
     ) -> tuple[NDArray[np.float64], Atoms]:
         """(weights, atoms) of x."""
         active = ActiveSet.of(x, state)

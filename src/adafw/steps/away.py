@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from adafw.steps.atomic import AtomicStep, Move, View
+from adafw.steps.atomic import AtomicStep, AtomView, Move
 
 
 @dataclass(frozen=True)
@@ -13,13 +13,13 @@ class AwayStep(AtomicStep):
     algorithm 1, whose linear rate it has.
     """
 
-    def local(self, view: View) -> Move:
+    def local(self, view: AtomView) -> Move:
         away = float(view.scores[view.worst]) - view.at_x
         onward = view.at_x - float(view.scores[view.best])
         if onward >= away:
             return Move(None, view.best, onward)
         return Move(view.worst, None, away)
 
-    def towards(self, view: View, target: int, slope: float, local: Move) -> Move:
+    def towards(self, view: AtomView, target: int, slope: float, local: Move) -> Move:
         away = float(view.scores[view.worst]) - view.at_x
         return Move(None, target, slope) if slope >= away else Move(view.worst, None, away)

@@ -1,21 +1,21 @@
 """What a step must know: how x_{t+1} follows from x_t and the estimate g_t."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
-from adafw.typing import Array
+from adafw.typing import Array, S
 
 
-class Step(ABC):
+class Step(ABC, Generic[S]):
     """Moves x inside the set.
 
-    Its state is a dict of arrays and numbers, which `update` may change in place; x and g are
-    only read, and a new x is returned.
+    Its state is a dict of arrays and numbers, which `update` may change in place; a
+    TypedDict S says which. x and g are only read, and a new x is returned.
     """
 
     #: Whether an iteration is so dear that the gap, known after it for free, is looked at at once.
@@ -25,33 +25,31 @@ class Step(ABC):
         """Refuses a problem that lacks what the step needs, before any work."""
 
     @abstractmethod
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> S:
         """The state before t = 0."""
 
-    def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
+    def query(self, x: Array, t: int, state: S) -> Array:
         """The point at which iteration t asks for the gradient: x, unless the step says another."""
         return x
 
     def active_set(
-        self, constraint: Constraint, x: Array, state: dict[str, Any]
+        self, constraint: Constraint, x: Array, state: S
     ) -> tuple[NDArray[Any], Any] | None:
         """(weights, atoms) with x = weights @ atoms, if the step keeps them."""
         return None
 
-    def layout(self, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, x: Array, t: int) -> S:
         """Arrays of the shapes and dtypes that the state at iteration t has; init's by default."""
         return self.init(x)
 
-    def prepare(
-        self, f: FiniteSum, constraint: Constraint, x: Array, state: dict[str, Any]
-    ) -> None:
+    def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: S) -> None:
         """Before the clock runs, at x with this state: compiles what `update` will need."""
 
     @abstractmethod
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: S,
+    ) -> tuple[Array, S]:  # fmt: skip
         """(x_{t+1}, state)."""
 
     @property

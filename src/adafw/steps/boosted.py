@@ -12,7 +12,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, as_schedule
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class BoostedStep(Step):
         if isinstance(self.step_size, StepRule):
             self.step_size.check(f, gradient)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return {}
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         if not g.any():
             return x, state
         d = self._direction(constraint, x, g)
@@ -75,6 +75,7 @@ class BoostedStep(Step):
             if not share > 0:
                 break
             longer = d + share * u
+            # Squares of tiny entries underflow, and 0 / 0 would be no cosine.
             now = -float(dot(g, longer)) / max(_norm(g) * _norm(longer), 1e-300)
             if now - aligned < self.improvement:
                 break

@@ -9,7 +9,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, as_schedule
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class FrankWolfeStep(Step):
         if isinstance(self.step_size, StepRule):
             self.step_size.check(f, gradient)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return {}
 
-    def layout(self, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, x: Array, t: int) -> StateDict:
         return {"average": x} if t and self.averaging is not None else {}
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         if self.averaging is not None:
             g = state["average"] = self._average(g, t, state)
         d = constraint.lmo(g) - x  # line 3
@@ -61,7 +61,7 @@ class FrankWolfeStep(Step):
             gamma = self.step_size(t)
         return x + gamma * d, state  # line 4
 
-    def _average(self, g: Array, t: int, state: dict[str, Any]) -> Array:
+    def _average(self, g: Array, t: int, state: StateDict) -> Array:
         delta = self.averaging(t)
         return g if t == 0 else (1 - delta) * state["average"] + delta * g
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from adafw.steps.atomic import AtomicStep, Move, View
+from adafw.steps.atomic import AtomicStep, AtomView, Move
 
 
 @dataclass(frozen=True)
@@ -12,10 +12,10 @@ class PairwiseStep(AtomicStep):
     Parameters and cost: `AtomicStep`. Lacoste-Julien and Jaggi (2015), algorithm 2.
     """
 
-    def local(self, view: View) -> Move:
+    def local(self, view: AtomView) -> Move:
         return _between(view)
 
-    def towards(self, view: View, target: int, slope: float, local: Move) -> Move:
+    def towards(self, view: AtomView, target: int, slope: float, local: Move) -> Move:
         away = float(view.scores[view.worst]) - view.at_x
         return Move(view.worst, target, slope + away)
 
@@ -29,13 +29,13 @@ class BlendedPairwiseStep(AtomicStep):
     algorithm 1; `lazy` is their algorithm 2.
     """
 
-    def local(self, view: View) -> Move:
+    def local(self, view: AtomView) -> Move:
         return _between(view)
 
-    def towards(self, view: View, target: int, slope: float, local: Move) -> Move:
+    def towards(self, view: AtomView, target: int, slope: float, local: Move) -> Move:
         return local if local.slope >= slope else Move(None, target, slope)
 
 
-def _between(view: View) -> Move:
+def _between(view: AtomView) -> Move:
     slope = float(view.scores[view.worst] - view.scores[view.best])
     return Move(view.worst, view.best, slope)

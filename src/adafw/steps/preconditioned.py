@@ -9,7 +9,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, as_schedule
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class PreconditionedStep(Step):
             )
         object.__setattr__(self, "step_size", as_schedule(self.step_size, "step_size", 0, 1))
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         m, h, state = self.metric.update(g, t, state)
         v = constraint.lmo(m / h)
         if not m.any():  # every point minimises <0, v>: there is nothing to move for

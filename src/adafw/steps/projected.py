@@ -9,7 +9,7 @@ from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import as_rate
 from adafw.steps.base import Step
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class ProjectedStep(Step):
                 f"{constraint!r} has not; use AdaptiveStep, which needs none."
             )
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         m, h, state = self.metric.update(g, t, state)
         if not m.any():  # nothing to move for, and projecting x again would only round it
             return x, state

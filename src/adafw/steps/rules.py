@@ -6,23 +6,24 @@ All need the exact gradient: with an estimate in its place none of them is sure 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypedDict
 
 import numpy as np
 
 from adafw import checks
 from adafw.arrays import dot
 from adafw.gradients import Full, GradientEstimator
+from adafw.gradients.base import Nothing
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.line import Line
-from adafw.typing import Array
+from adafw.typing import Array, S
 
 
-class StepRule(ABC):
+class StepRule(ABC, Generic[S]):
     """Chooses gamma in [0, 1] for x + gamma d, where d = v - x comes from the LMO at g = grad f(x).
 
     To add one: a frozen dataclass with `__call__`. Its state is a dict of arrays and numbers,
-    empty before the first call, which it may change in place.
+    empty before the first call, which it may change in place; a TypedDict S says which.
     """
 
     def check(self, f: FiniteSum, gradient: GradientEstimator) -> None:
@@ -35,13 +36,13 @@ class StepRule(ABC):
 
     @abstractmethod
     def __call__(
-        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: dict[str, Any]
-    ) -> tuple[float, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: S
+    ) -> tuple[float, S]:
         """(gamma, state)."""
 
 
 @dataclass(frozen=True)
-class ShortStep(StepRule):
+class ShortStep(StepRule[Nothing]):
     """gamma = min(-<g, d> / (L ||d||_2^2), 1): the minimiser of the upper bound by smoothness.
 
     `L` > 0 bounds the change of the gradient, ||grad f(x) - grad f(y)||_2 <= L ||x - y||_2. None
@@ -60,8 +61,8 @@ class ShortStep(StepRule):
         self._constant(f)
 
     def __call__(
-        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: dict[str, Any]
-    ) -> tuple[float, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: Nothing
+    ) -> tuple[float, Nothing]:
         return _short(-float(dot(g, d)), self._constant(f) * float(dot(d, d))), state
 
     def _constant(self, f: FiniteSum) -> float:
@@ -69,7 +70,7 @@ class ShortStep(StepRule):
 
 
 @dataclass(frozen=True)
-class LineSearch(StepRule):
+class LineSearch(StepRule[Nothing]):
     """A minimiser of f(x + gamma d) over gamma in [0, 1].
 
     A formula where f is quadratic along d; else a root of the derivative, to rounding, by false
@@ -78,16 +79,23 @@ class LineSearch(StepRule):
     """
 
     def __call__(
-        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: dict[str, Any]
-    ) -> tuple[float, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: Nothing
+    ) -> tuple[float, Nothing]:
         line, slope = f.along(x, d), float(dot(g, d))
         if line.curvature is not None:
             return _short(-slope, line.curvature), state
         return _search(line, slope, f.convex, float(np.finfo(x.dtype).eps)), state
 
 
+class Searched(TypedDict, total=False):
+    """The last M, and f(x_{t-1}); nothing before the first search."""
+
+    M: float
+    value: float
+
+
 @dataclass(frozen=True)
-class Backtracking(StepRule):
+class Backtracking(StepRule[Searched]):
     """A short step with an estimate M of L, raised until f descends as it says.
 
     gamma = min(-<g, d> / (M ||d||^2), 1) is taken if f(x + gamma d) <= f(x) + gamma <g, d> +
@@ -107,8 +115,8 @@ class Backtracking(StepRule):
         object.__setattr__(self, "decrease", decrease)
 
     def __call__(
-        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: dict[str, Any]
-    ) -> tuple[float, dict[str, Any]]:
+        self, f: FiniteSum, x: Array, g: Array, d: Array, t: int, state: Searched
+    ) -> tuple[float, Searched]:
         slope, square = float(dot(g, d)), float(dot(d, d))
         if not (slope < 0 and square > 0):
             return 0.0, state
@@ -126,12 +134,13 @@ class Backtracking(StepRule):
         return gamma, {"M": M, "value": value}
 
     def _first(
-        self, line: Line, slope: float, square: float, value: float, state: dict[str, Any]
+        self, line: Line, slope: float, square: float, value: float, state: Searched
     ) -> float:
         """The M that a search starts from; -slope / square, a step to v, where f is flat."""
         if not state:
             curvature = line.curvature
             if curvature is None:
+                # Near enough to be local, far enough for the difference to keep most of its digits.
                 curvature = (line.slope(1e-3) - line.slope(0.0)) / 1e-3
             usable = math.isfinite(curvature) and curvature > 0
             return (curvature if usable else -slope) / square

@@ -1,7 +1,7 @@
 """Conditional gradient sliding: an accelerated method whose projections are Frank-Wolfe runs."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from adafw import checks
 from adafw.arrays import dot
@@ -26,9 +26,10 @@ class Sliding(NamedTuple):
 class LanZhou:
     """gamma = 3 / (k + 2), beta = 3 L / (k + 1), eta = L D^2 / (k (k + 1)), k = t + 1.
 
-    With noise (`stochastic`), beta = 4 L / (k + 2). Lan and Zhou (2016), corollaries 2.2 and 3.2,
-    quoted without a copy at hand. Their batches of ceil(sigma^2 (k + 2)^3 / (L D)^2) need the
-    variance sigma^2, which nobody knows: `SCGS` takes m // 100 instead, our choice.
+    With noise (`stochastic`), beta = 4 L / (k + 2). Lan and Zhou (2016), corollaries 2.2 and 3.2;
+    docs/theory.md derives their bounds from these numbers. Their batches of
+    ceil(sigma^2 (k + 2)^3 / (L D)^2) need the variance sigma^2, which nobody knows: `SCGS` takes
+    m // 100 instead, our choice.
     """
 
     stochastic: bool = False
@@ -44,8 +45,9 @@ class HazanLuo:
     """gamma = 2 / (k + 1), beta = 3 L / k, eta = 2 L D^2 / (N k), k counted within a stage of N.
 
     Stages begin anew from their x; the s-th has N = ceil(2^(s/2 + 2)) iterations. Hazan and Luo
-    (2016), theorem 2, quoted without a copy at hand. Their batches grow with N, by constants in the
-    hundreds, to more than all terms here: `STORC` takes m // 100 instead, our choice.
+    (2016), theorem 2; docs/theory.md derives its bound from these numbers. Their batches grow with
+    N, by constants in the hundreds, to more than all terms here: `STORC` takes m // 100 instead,
+    our choice.
     """
 
     def __call__(self, t: int) -> Sliding:
@@ -54,8 +56,14 @@ class HazanLuo:
         return Sliding(2 / (k + 1), 3 / k, 2 / (length * k), k == 1)
 
 
+class Centre(TypedDict, total=False):
+    """c; nothing before t = 0."""
+
+    centre: Array
+
+
 @dataclass(frozen=True)
-class SlidingStep(Step):
+class SlidingStep(Step[Centre]):
     """u = argmin over C of <g, u> + beta ||u - c||^2 / 2 to a gap of eta, x <- x + gamma (u - x).
 
     c is the last u; g is asked for at x + gamma (c - x). The subproblem is solved by Frank-Wolfe
@@ -82,20 +90,20 @@ class SlidingStep(Step):
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self._smoothness(f)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Centre:
         return {}
 
-    def layout(self, x: Array, t: int) -> dict[str, Any]:
+    def layout(self, x: Array, t: int) -> Centre:
         return {"centre": x} if t else {}
 
-    def query(self, x: Array, t: int, state: dict[str, Any]) -> Array:
+    def query(self, x: Array, t: int, state: Centre) -> Array:
         now = self.rule(t)
         return x if now.restart else x + now.gamma * (state["centre"] - x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Centre,
+    ) -> tuple[Array, Centre]:  # fmt: skip
         now, L = self.rule(t), self._smoothness(f)
         D = constraint.diameter(x.shape) if self.diameter is None else self.diameter
         centre = x if now.restart else state["centre"]
@@ -109,6 +117,7 @@ class SlidingStep(Step):
             gap = -float(dot(slope, d))
             if not gap > eta:
                 break
+            # The curvature underflows where the set is tiny; the whole step is best there.
             u = u + min(1.0, gap / max(beta * float(dot(d, d)), 1e-300)) * d
         return x + now.gamma * (u - x), {"centre": u}
 

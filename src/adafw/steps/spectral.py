@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw import checks
 from adafw.arrays import Constant, dot
@@ -19,8 +20,17 @@ from adafw.typing import Array
 _ARMIJO = 1e-4
 
 
+class Seen(TypedDict, total=False):
+    """x_{t-1}, g_{t-1}, the last a, and the values looked back on; nothing before t = 0."""
+
+    x: Array
+    g: Array
+    length: float
+    values: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
-class SpectralStep(Step):
+class SpectralStep(Step[Seen]):
     """d = P(x - a g / h) - x, x <- x + gamma d, with a = <s, h s> / <s, y> from the last step.
 
     s = x_t - x_{t-1} and y = g_t - g_{t-1} (Barzilai and Borwein 1988): 1 / a is the curvature of
@@ -53,13 +63,13 @@ class SpectralStep(Step):
                 f"{' in a metric' if self.scale is not None else ''}; use a Frank-Wolfe step."
             )
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Seen:
         return {}
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Seen,
+    ) -> tuple[Array, Seen]:  # fmt: skip
         if not g.any():
             return x, state
         h = None if self.scale is None else self.scale.like(x)
@@ -80,7 +90,7 @@ class SpectralStep(Step):
         return 0
 
     def _length(
-        self, constraint: Constraint, x: Array, g: Array, h: Array | None, state: dict[str, Any]
+        self, constraint: Constraint, x: Array, g: Array, h: Array | None, state: Seen
     ) -> float:
         """a; at first, and where f bends down or not at all, a step across the set."""
         across = constraint.scale / float(np.abs(g if h is None else g / h).max())
@@ -97,11 +107,13 @@ class SpectralStep(Step):
 def backtrack(line: Line, value: float, reference: float, slope: float, dtype: Any) -> float:
     """gamma <= 1 by minimising parabolas until f is low enough, or as low as rounding lets it."""
     gamma, noise = 1.0, 4 * float(np.finfo(dtype).eps) * abs(value)
+    # Halving so often leads below rounding.
     for _ in range(60):
         new = line.value(gamma)
         if new <= reference + _ARMIJO * gamma * slope + noise:
             return gamma
         bend = new - value - gamma * slope
         guess = -slope * gamma**2 / (2 * bend) if math.isfinite(bend) and bend > 0 else 0.0
+        # A parabola far from f may ask for hardly a change, or for next to nothing.
         gamma = guess if 0.1 * gamma <= guess <= 0.9 * gamma else gamma / 2
     return 0.0

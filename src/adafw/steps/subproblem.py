@@ -137,6 +137,7 @@ def _on_face(
 def _beats(kind: Any, slopes: Vector, y: Vector, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Coordinates whose slope is steeper than what the face pays for its bound."""
     if isinstance(kind, KSparse):
+        # y is made of sums of vertices: on a face it is there to rounding, never exactly.
         tight = float(np.abs(y).sum()) >= kind.k * kind.radius * (1 - 1e-12)
         between = chosen & (np.abs(y) < kind.radius * (1 - 1e-12))
         price = float(np.abs(slopes[between]).max()) if tight and between.any() else 0.0

@@ -58,8 +58,9 @@ class _StorcBatch:
 def storc(f: FiniteSum, constraint: Constraint, *, known: Constants | None = None) -> Guarantee:
     """STORC for convex f: E f(x_t) - min f <= L D^2 / 2^(s + 1) where stage s ends.
 
-    Batches of 700 N + 24 N G (k + 1) / (L D) (Hazan and Luo 2016, theorem 2, case b). It asks for
-    a start with f(x_0) - min f <= L D^2 / 2: any `set.lmo(f.gradient(x))` with x in the set.
+    Batches of 700 N + 24 N G (k + 1) / (L D) (Hazan and Luo 2016, theorem 2, case b). The proof
+    in docs/theory.md, summed by `tests/theory/test_rates.py`, holds with a third of both. It asks
+    for a start with f(x_0) - min f <= L D^2 / 2: any `set.lmo(f.gradient(x))` with x in the set.
     `bound(t)` is that of the last stage that has ended, for the x where it did.
     """
     c = _known(f, constraint, known)

@@ -12,10 +12,8 @@ import torch
 from torch import Tensor
 
 from adafw.constraints import Constraint
-from adafw.torch import masters
+from adafw.torch import masters, polar
 from adafw.torch.matrices import SpectralNormBall, as_points
-
-_SMALL = 1 << 14  # entries up to which stacking pays on a processor
 
 Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
 
@@ -24,7 +22,7 @@ def may_stack(ball: Constraint | None, p: Tensor, options: dict[str, Any]) -> bo
     """Whether p is to be moved together with others in such a ball."""
     if not isinstance(ball, SpectralNormBall) or options["foreach"] is False:
         return False
-    return options["foreach"] or not p.is_cpu or p.numel() <= _SMALL
+    return options["foreach"] or not p.is_cpu or p.numel() <= polar.SMALL
 
 
 def may_list(p: Tensor, g: Tensor, options: dict[str, Any]) -> bool:

@@ -53,8 +53,8 @@ def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None
 
 
 def check_taken(p: Tensor, g: Tensor, group: Mapping[str, Any], i: int) -> None:
-    """Refuses fused=True for a tensor that the compiled updates do not take."""
-    if group["fused"] and not _is_plain(p, g):
+    """Refuses, in a group with fused=True, a tensor that the compiled updates do not take."""
+    if not _is_plain(p, g):
         raise ValueError(
             f"fused=True needs contiguous tensors on the CPU, but {name_of(group, i)} or its "
             f"gradient is none (device {p.device}, strides {p.stride()} and {g.stride()}); leave "

@@ -21,15 +21,13 @@ from adafw.torch import polar
 from adafw.torch.matrices import NewtonSchulzBall
 from adafw.torch.sharded import Shard
 
-_FAR = 4  # rows for each column from which on this pays
-
 
 def fits(ball: Constraint | None, shard: Shard) -> bool:
     """Whether a step over this set, on a tensor cut like this, is of that kind."""
     if type(ball) is not NewtonSchulzBall or ball.split != 1 or shard.group is None:
         return False
     rows, columns = shard.shape[0], math.prod(shard.shape[1:])
-    return shard.dim == 0 and rows >= _FAR * columns > 0
+    return shard.dim == 0 and rows >= columns and polar.is_far((rows, columns))
 
 
 @dataclass
@@ -58,9 +56,7 @@ class Job:
         """The rows of v, from the sums and the maximum over all ranks."""
         n = self.d.shape[1]
         a, columns = sums[: n * n].view(n, n), sums[n * n :]
-        # The square of the same bound on the largest singular value as in `polar.feasible`.
-        square = polar.positive(torch.minimum(a.trace(), columns.amax() * row.squeeze()))
-        q = polar.gram_factor(a / square, self.ball.iterations) / square.sqrt()
+        q = polar.gram_factor(a, columns.amax() * row.squeeze(), self.ball.iterations)
         v = (self.d @ q).mul_(-self.ball.radius)
         self.put(v.to(self.dtype).view(self.shape), a.trace() > 0)
 

@@ -28,10 +28,22 @@ class Flags(TypedDict, total=False):
     masters: bool
 
 
-def decay_radius(decay: Any) -> tuple[str, str]:
-    """The radius that a decay stands for, and the optimizers that take one, for a message."""
+#: What they are unless given, and `fused`; a checkpoint without them is taken.
+FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+         "fused": None, "masters": False}  # fmt: skip
+
+
+def refuse_decay(decay: Any) -> None:
+    """Refuses weight decay, which is a set of its own."""
+    if decay == 0:
+        return
     number = isinstance(decay, int | float) and decay > 0
-    return f"{1 / decay:g}" if number else "1 / w", "Muon, Scion, Lion or Signum, which take one"
+    raise ValueError(
+        f"weight_decay must be 0, got {decay}: the set already bounds the weights, and a decay "
+        "would move them by another objective than the one whose gap is measured; a decay w is a "
+        f"ball of radius 1 / w, so take a set of radius {f'{1 / decay:g}' if number else '1 / w'}, "
+        "or Muon, Scion, Lion or Signum, which take one."
+    )
 
 
 def rate_of(group: dict[str, Any]) -> float:

@@ -19,6 +19,9 @@ from adafw.torch.updates import Options, State
 SLICE = 2048  # entries
 #: Sums within a slice may be made in the order that suits the processor, always the same one.
 SUMS = {"reassoc", "nsz"}
+#: x - gamma d is rounded once, as torch's addcmul does it: plain torch and shards then agree with
+#: the kernel to the bit, without which gradients of low rank part from each other.
+FUSED = {"contract"}
 _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
 
@@ -80,7 +83,7 @@ def _workspace(x: Any) -> Room:
     return rooms
 
 
-@jit
+@jit(fastmath=FUSED)
 def _sfw(x, g, m, beta, gamma, radius):
     real = x.dtype.type
     beta, rest, gamma, radius = real(beta), real(1 - beta), real(gamma), real(radius)

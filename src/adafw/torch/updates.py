@@ -127,13 +127,16 @@ def step_size(
 ) -> Tensor:  # fmt: skip
     """gamma = lr, or as `rescale` says: see `SFW`; `shape`: of the whole, where d is a part."""
     lr, rescale = options["lr"], options["rescale"]
+    # Sums in float64 round to what shards find from theirs; not every accelerator has it.
+    wide = torch.float64 if d.is_cpu else d.dtype
     if rescale == "short":
-        flat, away = m.reshape(-1), d.reshape(-1)
+        flat, away = m.reshape(-1).to(wide), d.reshape(-1).to(wide)
         gamma = lr * (torch.dot(flat, away) / torch.dot(away, away))
-        return gamma.nan_to_num(0.0, posinf=1.0).clamp(0.0, 1.0)
+        return gamma.nan_to_num(0.0, posinf=1.0).clamp(0.0, 1.0).to(d.dtype)
     if rescale == "gradient":
-        gamma = lr * torch.linalg.vector_norm(m) / torch.linalg.vector_norm(d)
-        return gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0)
+        sizes = [torch.linalg.vector_norm(a, dtype=wide) for a in (m, d)]
+        gamma = lr * sizes[0] / sizes[1]
+        return gamma.nan_to_num(0.0, posinf=1.0).clamp(max=1.0).to(d.dtype)
     if rescale == "diameter":
         diameter = constraint.diameter(matrices.matrix_shape(constraint, shape or tuple(d.shape)))
         lr = min(1.0, lr / diameter) if diameter > 0 else 1.0

@@ -57,6 +57,6 @@ def test_the_report_says_what_was_done(finished):
     page = (folder / "report.html").read_text()
     text = re.sub(r"<[^>]*>", " ", page.split("</figure>")[1])
     for words in ("Peak test accuracy", "Stand-in data", "standard deviation", "lr=0.003162",
-                  "l2 diameter 6 Glorot norms; batch 25"):  # fmt: skip
+                  "6 Glorot norms unless the method has its own; batch 25"):  # fmt: skip
         assert words in page
     assert "quartile" not in text

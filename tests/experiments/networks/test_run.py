@@ -92,29 +92,18 @@ def test_a_run_is_what_a_loop_by_hand_does(toml, tmp_path):
         assert last[f"{split}_accuracy"] == ((out > 0) == (y == 1)).double().mean().item()
 
 
-class StopAt:
-    """An event that is set from the n-th look on."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def is_set(self):
-        self.left -= 1
-        return self.left <= 0
-
-
 @pytest.mark.parametrize("label", ["SFW", "SPIDER-FW", "ORGFW", "AdamSFW", "AMSGrad"])
-def test_a_stopped_run_goes_on_bit_for_bit(label, toml, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_bit_for_bit(label, toml, tmp_path, listen_to):
     whole = items(toml, tmp_path / "whole")[label, 1]
     workers.perform(whole)
     item = items(toml, tmp_path / "stopped")[label, 1]
     looks = 3 if label != "SPIDER-FW" else 6  # the batches of an epoch, and of a snapshot
-    monkeypatch.setattr(work, "_stop", StopAt(looks + 2))
+    listen_to(looks + 2)
     with pytest.raises(work.Stopped):
         workers.perform(item)
     assert item.state_file.is_file()
     assert not item.file.is_file()
-    monkeypatch.setattr(work, "_stop", None)
+    listen_to(None)
     torch.manual_seed(77)  # whatever the process did in between
     workers.perform(item)
     assert not item.state_file.exists()

@@ -295,5 +295,6 @@ def test_the_package_s_series():
     counts = {}
     for case in spec.cases:
         counts[case.series] = counts.get(case.series, 0) + 1
-    assert len(counts) == 7
-    assert min(counts.values()) >= 3
+    assert len(counts) == 10  # seven sets, three of them with corrective inner steps, too
+    # To see a trend takes three sizes; against the projection itself two are enough.
+    assert all(count >= (2 if "corrective" in name else 3) for name, count in counts.items())

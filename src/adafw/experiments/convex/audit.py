@@ -4,13 +4,12 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.objectives.base import FiniteSum
 from adafw.steps import AdaptiveStep, Step, short_step
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,13 @@ class AuditedStep(Step):
 
     step: AdaptiveStep
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> StateDict:
         return {**self.step.init(x), "inner": 0, "exceeded": 0, "cut": 0}
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: StateDict,
+    ) -> tuple[Array, StateDict]:  # fmt: skip
         _, h, _ = self.step.metric.update(g, t, deepcopy(state))  # the H_t that the step will use
         eta, bound = self.step.learning_rate(t), self.step.max_step(t)
         sizes: list[float] = []

@@ -29,6 +29,7 @@ def doubt(outcome: Outcome, case: Case[Method]) -> float:
     """How far above that bound the minimum may lie: where the best run got, or rounding."""
     bound = lower_bound(outcome, case)
     least = float(np.nanmin([trace["value"].min() for trace in _traces(outcome, case)]))
+    # Nobody knows a minimum better than its last digit, and 0 has no place on a log axis.
     return max(least - bound, 1e-15 * abs(bound))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adafw import checks
 from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
-from adafw.experiments.networks.sources import SOURCES, SPLITS, Arrays, Source, Split
+from adafw.experiments.networks.sources import SOURCES, SPLITS, Arrays, DataSource, Split
 from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 from adafw.io.mapped import mapped as map_array
@@ -70,7 +70,7 @@ def load(table: Mapping[str, Any], network: str) -> NetworkData:
     return NetworkData(kept["train"], kept["test"], about, origin.pick)
 
 
-def _found(origin: Source, source: str) -> tuple[dict[Split, Arrays], str, bool]:
+def _found(origin: DataSource, source: str) -> tuple[dict[Split, Arrays], str, bool]:
     """The arrays, what they are, and whether they stand in for the data that are asked for."""
     places = {"auto": origin.places[:1], "any": origin.places, "stand-in": ()}[source]
     for i, (description, read) in enumerate(places):

@@ -19,7 +19,7 @@ _STAND_IN_SIZES = {"train": 2_000, "test": 1_000}
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data set by name: what it is called, which network it is for, how its arrays are made.
 
     `places`: descriptions and readers, the data set itself first, then what is like it.
@@ -162,20 +162,20 @@ def _generated_plays() -> Splits:
 
 
 SOURCES = {
-    "imdb": Source(
+    "imdb": DataSource(
         "IMDB", "ImdbNet", (("reviews in 8 185 subwords", _imdb),), _generated_texts, _pick_texts
     ),
-    "cifar10": Source(
+    "cifar10": DataSource(
         "CIFAR-10", "CifarNet", (("colour images in ten classes", _cifar10),), _generated_images,
         _pick_rows,
     ),
-    "fashion": Source(
+    "fashion": DataSource(
         "Fashion-MNIST", "FashionNet",
         (("grey images in ten classes", _fashion),
          ("CIFAR-10 in grey, 28 x 28 pixels of it", _grey_cifar10)),
         _generated_clothes, _pick_rows,
     ),
-    "shakespeare": Source(
+    "shakespeare": DataSource(
         "Tiny Shakespeare", "CharNet", (("plays as characters, 64 at once", _shakespeare),),
         _generated_plays, _pick_rows,
     ),

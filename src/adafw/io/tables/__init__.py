@@ -10,9 +10,9 @@ from adafw.io.damage import FileName
 from adafw.io.libsvm import check_dtype
 from adafw.io.packed import SUFFIXES
 from adafw.io.tables import arrays, arrow, delimited, libsvm, stored
-from adafw.io.tables.columns import Columns, Piece, Targets, joined_targets
+from adafw.io.tables.columns import ColumnChoice, Piece, Targets, joined_targets
 
-__all__ = ["FORMATS", "Columns", "Piece", "format_of", "read_pieces", "read_table"]
+__all__ = ["FORMATS", "ColumnChoice", "Piece", "format_of", "read_pieces", "read_table"]
 
 #: Rows of a piece, or bytes of its text, where files are read in pieces.
 PIECE_ROWS = 8192
@@ -42,7 +42,7 @@ def format_of(path: FileName, given: str | None = None) -> str:
 def read_table(
     path: FileName,
     format: str | None = None,
-    columns: Columns = Columns(),
+    columns: ColumnChoice = ColumnChoice(),
     dtype: DTypeLike = np.float64,
 ) -> Piece:
     """A whole file, with its targets: the last column unless another is named, or none is one."""
@@ -65,7 +65,7 @@ def read_table(
 def read_pieces(
     path: FileName,
     format: str | None = None,
-    columns: Columns = Columns(),
+    columns: ColumnChoice = ColumnChoice(),
     dtype: DTypeLike = np.float64,
     with_target: bool = False,
 ) -> Iterator[Piece]:

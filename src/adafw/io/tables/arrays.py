@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from adafw.io.arrays import NpyMatrix, TooLarge, read_npz
 from adafw.io.damage import DAMAGE, FileName, is_damage, reason
 from adafw.io.packed import opened
-from adafw.io.tables.columns import Columns, Layout, Piece, Targets, check_finite
+from adafw.io.tables.columns import ColumnChoice, Layout, Piece, Targets, check_finite
+from adafw.rows import values_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -19,7 +20,11 @@ _KNOWN = {"X", "y", *_CSR}
 
 
 def npy_pieces(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool, rows: int
+    path: FileName,
+    columns: ColumnChoice,
+    dtype: np.dtype[np.floating],
+    with_target: bool,
+    rows: int,
 ) -> Iterator[Piece]:
     """The file in pieces of so many rows."""
     with opened(path) as file:
@@ -34,7 +39,7 @@ def npy_pieces(
 
 
 def npz_whole(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool
+    path: FileName, columns: ColumnChoice, dtype: np.dtype[np.floating], with_target: bool
 ) -> Piece:
     """The file, as a table: X and y, or the arrays of a CSR matrix and y."""
     try:
@@ -55,7 +60,7 @@ def npz_whole(
         raise ValueError(f"{path} has {X.shape[1]} features, the model has {columns.n_features}.")
     if not X.shape[0]:
         raise ValueError(f"{path} must hold at least one sample, got none.")
-    check_finite(X if isinstance(X, np.ndarray) else X.data, "features", path)
+    check_finite(values_of(X), "features", path)
     return Piece(X, None if y is None else _targets(y, path))
 
 

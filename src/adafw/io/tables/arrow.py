@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adafw.io.damage import FileName, is_damage, reason
-from adafw.io.tables.columns import Columns, Layout, Piece, Targets
+from adafw.io.tables.columns import ColumnChoice, Layout, Piece, Targets
 
 if TYPE_CHECKING:
     import pyarrow
 
 
 def pieces(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool, rows: int
+    path: FileName,
+    columns: ColumnChoice,
+    dtype: np.dtype[np.floating],
+    with_target: bool,
+    rows: int,
 ) -> Iterator[Piece]:
     """The file in pieces of at most so many rows."""
     try:

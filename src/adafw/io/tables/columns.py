@@ -17,7 +17,7 @@ Features: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnChoice:
     """Which columns are features, by name or number, and which is the target, if any.
 
     `all_features` says that there is no target column.
@@ -57,7 +57,7 @@ class Layout:
         cls,
         width: int,
         names: list[str] | None,
-        columns: Columns,
+        columns: ColumnChoice,
         path: FileName,
         with_target: bool,
     ) -> "Layout":

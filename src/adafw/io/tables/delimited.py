@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 
 from adafw.io.damage import FileName
 from adafw.io.packed import opened
-from adafw.io.tables.columns import Columns, Layout, Piece, Targets
+from adafw.io.tables.columns import ColumnChoice, Layout, Piece, Targets
 
 
 def pieces(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], with_target: bool, rows: int
+    path: FileName,
+    columns: ColumnChoice,
+    dtype: np.dtype[np.floating],
+    with_target: bool,
+    rows: int,
 ) -> Iterator[Piece]:
     """The file in pieces of so many rows; its first row is a header if a cell is no number."""
     with opened(path) as raw:

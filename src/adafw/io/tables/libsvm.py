@@ -8,7 +8,7 @@ from adafw.io.damage import FileName
 from adafw.io.libsvm import first_id, line_with_id, load, lowest_id
 from adafw.io.libsvm_text import Notation, parsed
 from adafw.io.packed import opened
-from adafw.io.tables.columns import Columns, Piece, check_finite
+from adafw.io.tables.columns import ColumnChoice, Piece, check_finite
 from adafw.memory import machine_bytes, readable
 from adafw.rows.csr import as_csr
 
@@ -16,7 +16,7 @@ from adafw.rows.csr import as_csr
 _VECTORS = 4
 
 
-def whole(path: FileName, columns: Columns, dtype: np.dtype[np.floating]) -> Piece:
+def whole(path: FileName, columns: ColumnChoice, dtype: np.dtype[np.floating]) -> Piece:
     """The whole file; refused if one number a feature would not fit into memory."""
     notation = Notation(lowest_id(columns.zero_based), dtype)
     found = load(path, notation, columns.zero_based, None)
@@ -41,7 +41,7 @@ def whole(path: FileName, columns: Columns, dtype: np.dtype[np.floating]) -> Pie
 
 
 def pieces(
-    path: FileName, columns: Columns, dtype: np.dtype[np.floating], size: int
+    path: FileName, columns: ColumnChoice, dtype: np.dtype[np.floating], size: int
 ) -> Iterator[Piece]:
     """The file in pieces of about `size` bytes of text."""
     notation = Notation(lowest_id(columns.zero_based), dtype)

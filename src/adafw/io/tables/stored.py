@@ -8,12 +8,11 @@ import numpy as np
 
 from adafw.io.damage import FileName
 from adafw.io.parts import Manifest, load_parts
-from adafw.io.tables.columns import Columns, Piece, check_finite
-from adafw.rows import as_rows, in_pieces
-from adafw.rows.csr import as_csr
+from adafw.io.tables.columns import ColumnChoice, Piece, check_finite
+from adafw.rows import as_rows, in_pieces, values_of, widened
 
 
-def whole(path: FileName, columns: Columns) -> Piece:
+def whole(path: FileName, columns: ColumnChoice) -> Piece:
     """The parts, mapped, in the dtype that they have.
 
     Those that exceed memory are not looked through for NaN here: that is a pass over a disk, and
@@ -29,23 +28,24 @@ def whole(path: FileName, columns: Columns) -> Piece:
     return Piece(_of_width(A, columns, path), targets, None, zero_based)
 
 
-def pieces(path: FileName, columns: Columns, rows_at_a_time: int) -> Iterator[Piece]:
+def pieces(path: FileName, columns: ColumnChoice, rows_at_a_time: int) -> Iterator[Piece]:
     """The parts in pieces, read ahead where they exceed memory."""
     A, y = load_parts(path)
     for part, X in in_pieces(A, rows_at_a_time):
-        check_finite(X if isinstance(X, np.ndarray) else X.data, "features", path)
+        check_finite(values_of(X), "features", path)
         targets = np.array(y[part], np.float64)
         check_finite(targets, "targets", path)
         yield Piece(_of_width(X, columns, path), targets)
 
 
-def _of_width(X: Any, columns: Columns, path: FileName) -> Any:
+def _of_width(X: Any, columns: ColumnChoice, path: FileName) -> Any:
     """X with as many columns as the model; those that the parts never saw are 0."""
     n = columns.n_features
-    if n is None or X.shape[1] == n:
+    if n is None:
         return X
     if X.shape[1] > n:
         raise ValueError(f"{path} has {X.shape[1]} features, the model has {n}.")
-    if isinstance(X, np.ndarray):
+    wide = widened(X, n)
+    if wide is None:
         raise ValueError(f"{path} has {X.shape[1]} features, the model needs {n}.")
-    return as_csr(X.data, X.indices, X.indptr, (X.shape[0], n))
+    return wide

@@ -10,16 +10,14 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
-    CALM,
     GROWING,
-    SETTLED,
-    Effort,
     Gram,
     Weights,
     compile_rest,
+    effort,
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
@@ -28,11 +26,13 @@ from adafw.typing import Array
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, and how many times those that are there at most.
-FIRST, GROWTH = 32, 1.0
+FIRST, GROWTH = 32, 2.0
+#: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
+NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.25
+PRICE, FALL = 0.3, 0.1
 
 
 #: Kinds of data whose kernels are compiled in this process.
@@ -57,6 +57,7 @@ class AtomCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
@@ -65,7 +66,7 @@ class AtomCorrector(Corrector):
         rows, centred = model.rows.plain
         return rows.by_coordinates and (model.loss.quadratic or not centred)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         model = f.model if isinstance(f, WithIntercept) else f
         rows, _ = model.rows.plain
         kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
@@ -75,22 +76,20 @@ class AtomCorrector(Corrector):
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
-            if isinstance(f, LinearModel):
-                f.curves(x)
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         shape = _shape(constraint)
         assert shape is not None
         g = g.astype(np.float64, copy=False)
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        support = np.flatnonzero(x)
+        support, rows = np.flatnonzero(x), _model(f).rows.plain[0]
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
         if slack <= 1e-9 * shape.radius:
@@ -100,8 +99,11 @@ class AtomCorrector(Corrector):
         level = float(state.get("level", -1.0))
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
-        fresh, price = _steepest(shape, x, g, support, bound, level)
-        note = {"level": price, "norm": norm, "bound": int(bound)}
+        whole = rows.listed and x.size <= NARROW
+        fresh, price = _steepest(
+            shape, x, g, support, bound, 0.0 if whole else level, x.size if whole else 0
+        )
+        note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
@@ -111,11 +113,16 @@ class AtomCorrector(Corrector):
             if working.gram_pays:
                 signs = np.where(w != 0, np.sign(w), -np.sign(g[chosen])) if shape.signed else 1.0
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
-                atoms = Weights(signs, np.abs(w), slack, shape.open, price)
+                atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size))
-                w = _inside(atoms.signs * atoms.u, shape)
-                note.update(gram.save(), calm=1)
+                newton_steps(point, gram, atoms, gap, effort(fresh.size, support.size, whole))
+                reached = atoms.signs * atoms.u
+                w = _inside(reached, shape)
+                note.update(gram.save())
+                note["calm"] = 1
+                if w is reached and not point.free and x.dtype == np.float64:
+                    # What the steps have led to, rounded once a step.
+                    return _placed(f, x, chosen, w, point.z, note, point.curves)
                 return _placed(f, x, chosen, w, working.dot(w), note)
         slopes = g[chosen]
         if not shape.open:
@@ -135,11 +142,11 @@ class AtomCorrector(Corrector):
         )
         w, bound, calm = descent(at, point)
         w = _inside(w, shape)
-        note.update(bound=int(bound), calm=int(calm))
+        note["bound"], note["calm"] = int(bound), int(calm)
         return _placed(f, x, chosen, w, product(at, w), note)
 
     def active_set(
-        self, constraint: Any, x: Array, state: dict[str, Any]
+        self, constraint: Any, x: Array, state: Memory
     ) -> tuple[NDArray[np.float64], Any]:
         """Vertices with the weights |x_j| / radius.
 
@@ -165,6 +172,11 @@ class AtomCorrector(Corrector):
         return weights / weights.sum(), atoms
 
 
+def _model(f: Any) -> LinearModel:
+    model: LinearModel = f.model if isinstance(f, WithIntercept) else f
+    return model
+
+
 def _shape(constraint: Constraint) -> _Shape | None:
     ball = constraint.bare
     if type(ball) is L1Ball:
@@ -177,11 +189,17 @@ def _shape(constraint: Constraint) -> _Shape | None:
 
 
 def _steepest(
-    shape: _Shape, x: Array, g: Vector, support: NDArray[np.int64], bound: bool, level: float
+    shape: _Shape,
+    x: Array,
+    g: Vector,
+    support: NDArray[np.int64],
+    bound: bool,
+    level: float,
+    least: int,
 ) -> tuple[NDArray[np.int64], float]:
     """(atoms that join, price on weight): the steepest beyond what those in use have on average.
 
-    While the set does not bind, weight has a price, which falls to a quarter an iteration at most
+    While the set does not bind, weight has a price, which falls to a tenth an iteration at most
     and stays near the steepest slope left out: without it, f would be minimised over few atoms with
     weights far too large.
     """
@@ -195,7 +213,7 @@ def _steepest(
         multiplier = max(multiplier, level)
     steep[support] = -np.inf
     wanted = np.flatnonzero(steep > multiplier)
-    most = max(FIRST, int(GROWTH * support.size))
+    most = max(FIRST, int(GROWTH * support.size), least)
     if support.size > MANY_ATOMS:
         most *= 4
     if wanted.size <= most:
@@ -206,7 +224,7 @@ def _steepest(
 
 
 def _in_order(
-    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: dict[str, Any]
+    n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: Memory
 ) -> NDArray[np.int64]:
     """The working set: what is kept of the last one, in its order, then what joins."""
     before = np.asarray(state.get("chosen", support[:0]))
@@ -215,12 +233,6 @@ def _in_order(
     stay = before[used[before]] if fresh.size else before
     known[stay] = True
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
-
-
-def _effort(fresh: int, support: int) -> Effort:
-    if fresh > CALM_SHARE * support:
-        return GROWING
-    return CALM if fresh else SETTLED
 
 
 def _inside(w: Vector, shape: _Shape) -> Vector:
@@ -233,15 +245,16 @@ def _inside(w: Vector, shape: _Shape) -> Vector:
 
 def _placed(
     f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
-    note: dict[str, Any],
-) -> tuple[Array, dict[str, Any]]:  # fmt: skip
-    """(x with these entries, state): A x is at hand, and saves the next gradient a pass."""
+    note: Memory, curves: Any = None,
+) -> tuple[Array, Memory]:  # fmt: skip
+    """(x with these entries, state): A x is at hand, and saves the next gradient a pass.
+
+    `curves` are those at A x, if they are known, too.
+    """
     new = np.zeros_like(x)
     new[chosen] = w
     if x.dtype == np.float64:
-        f.remember(new, f.rows.shifted(z, new))
-        if isinstance(f, LinearModel):
-            f.curves(new)  # one pass for the record, the gradient and the next step
+        f.remember(new, f.rows.shifted(z, new), curves)
         note["predictions"] = f.predictions(new)[0]
     return new, note
 
@@ -263,7 +276,7 @@ def _compile(model: LinearModel, rows: Any) -> None:
     newton_steps(
         point,
         gram,
-        Weights(np.ones(working.chosen.size), x[working.chosen], 1.0, True),
+        Weights(np.ones(working.chosen.size), x[working.chosen], 1.0, True, True),
         1.0,
         GROWING,
     )

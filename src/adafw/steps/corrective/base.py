@@ -1,6 +1,6 @@
 """What a corrector must know: one kind of set, and how f descends over it to second order."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,28 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.typing import Array
+
+
+class Memory(TypedDict, total=False):
+    """What correctors keep from one iteration to the next; each reads only what it left."""
+
+    #: Of the working set: its members, their Gram matrix and the bends that are in it.
+    chosen: NDArray[np.int64]
+    gram: NDArray[np.float64]
+    bends: NDArray[np.float64]
+    #: Whether few members change (1), whether the set binds (1), the price on weight, sum |x|.
+    calm: int
+    bound: int
+    level: float
+    norm: float
+    #: A x, bit for bit; weights of vertices or of a hull, or rates of the outer steps.
+    predictions: NDArray[np.float64]
+    weights: NDArray[Any]
+    #: The last gap, the word of a shuffle, the factors of a matrix.
+    gap: float
+    word: int
+    left: NDArray[Any]
+    right: NDArray[Any]
 
 
 class Corrector(Protocol):
@@ -18,23 +40,25 @@ class Corrector(Protocol):
 
     #: Sets that it knows.
     sets: tuple[type, ...]
+    #: Whether most coefficients are 0 on them.
+    few: bool = False
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Before the clock runs: compiles, and tells f what the state knows of x."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         """Its state before t = 0: plain arrays and numbers."""
 
     def improve(
-        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
 
     def active_set(
-        self, constraint: Any, x: Array, state: dict[str, Any]
+        self, constraint: Any, x: Array, state: Memory
     ) -> tuple[NDArray[np.float64], Any] | None:
         """(weights, atoms) with x = weights @ atoms, where the set has few enough vertices."""
         return None

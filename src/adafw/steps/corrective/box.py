@@ -9,9 +9,9 @@ from adafw.constraints.balls import LInfBall
 from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Columns, Hessian, Vector, view
+from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
 from adafw.typing import Array
 
@@ -33,16 +33,16 @@ class BoxCorrector(Corrector):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {"word": 1}
 
     def improve(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Memory,
+    ) -> tuple[Array, Memory]:  # fmt: skip
         seen = view(f)
         weights = state.get("weights")
         if weights is None:
@@ -72,7 +72,7 @@ class _Model:
         self.x, self.g, self.lower, self.upper = x, g, lower - x, upper - x
         self.share, self.wanted = share, share * gap
 
-    def minimise(self, state: dict[str, Any], h: Hessian) -> tuple[Array, Vector | None]:
+    def minimise(self, state: Memory, h: Hessian) -> tuple[Array, Vector | None]:
         """x + d for a d whose gap on the model is as wanted, or the last one tried; and A d."""
         d, slopes = np.zeros_like(self.x), self.g
         columns = None if h.columns is None else h.columns()
@@ -97,28 +97,30 @@ class _Model:
     def _inside(self, d: Vector) -> Array:
         return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
 
-    def _sweep_matrix(self, matrix: Any, d: Vector, state: dict[str, Any]) -> None:
+    def _sweep_matrix(self, matrix: Any, d: Vector, state: Memory) -> None:
         from adafw.kernels import coordinates
+        from adafw.kernels.shuffle import shuffle
 
         slopes, order = self.g.copy(), np.arange(d.size)
         word = np.uint64(state["word"])
         for _ in range(1000):
-            word = coordinates.shuffle(order, d.size, np.uint64(word))
+            word = shuffle(order, d.size, np.uint64(word))
             gap = coordinates.matrix_sweep(matrix, self.lower, self.upper, d, slopes, order)
             if gap <= 0.1 * self.wanted:
                 break
         state["word"] = int(word)
 
-    def _sweep_columns(self, h: Columns, d: Vector, state: dict[str, Any]) -> None:
+    def _sweep_columns(self, h: ColumnHessian, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
         from adafw.kernels import coordinates
+        from adafw.kernels.shuffle import shuffle
 
         diagonal = coordinates.curvatures(h.arrays, h.bends, h.mixed, h.total)
         image = h.bends * _dots(h, d)
         order, count = np.arange(d.size, dtype=np.uint64), d.size
         word = np.uint64(state["word"])
         for _ in range(_SWEEPS):
-            word = coordinates.shuffle(order, count, np.uint64(word))
+            word = shuffle(order, count, np.uint64(word))
             gap, count = coordinates.columns_sweep(
                 h.arrays, h.bends, h.mixed, h.total, self.g, diagonal, self.lower, self.upper, d,
                 image, order, count,
@@ -172,7 +174,7 @@ def _gap(g: Array, x: Array, lower: Array, upper: Array) -> float:
     return float(np.vdot(g, x - np.where(g > 0, lower, upper)))
 
 
-def _dots(h: Columns, d: Vector) -> Vector:
+def _dots(h: ColumnHessian, d: Vector) -> Vector:
     """A d by the columns; those of d = 0 cost nothing."""
     from adafw.kernels import rows
 

@@ -22,7 +22,7 @@ _SMALL = 200  # columns up to which forming H is cheaper than the products it sa
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnHessian:
     """H = A^T diag(bends) A - mixed mixed^T / total by the columns of A (CSR arrays of A^T).
 
     The second term is that of an intercept minimised out; without one, total is 0.
@@ -44,7 +44,7 @@ class Hessian:
     product: Product
     scale: Vector
     matrix: NDArray[Any] | None = None
-    columns: Callable[[], Columns] | None = None
+    columns: Callable[[], ColumnHessian] | None = None
 
 
 class View(ABC):
@@ -101,6 +101,7 @@ class Predictions(View):
         self.f = f
         self.model = f.model if isinstance(f, WithIntercept) else f
         self.rows = f.rows
+        self._last: tuple[Vector, Vector, Any] | None = None
 
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
@@ -114,15 +115,17 @@ class Predictions(View):
         return self.f.predictions(x)[0]
 
     def value(self, z: Vector) -> float:
-        return self.model.value_at(self._shifted(z))
+        return float(self._curves(z)[1][0])
 
     def gradient(self, z: Vector) -> Array:
-        return self.rows.combine(self.model.slopes_at(self._shifted(z)) / self.f.n_terms)
+        return self.rows.combine(self._curves(z)[1][1].astype(self.f.dtype, copy=False))
 
     def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
-        shifted = self._shifted(z)
-        ends = [self._shifted(z + move) - shifted for move in moves]
-        bends = self.model.bends(shifted, ends) / self.f.n_terms
+        shifted, (_, _, bends) = self._curves(z)
+        if moves:
+            ends = [self._shifted(z + move) - shifted for move in moves]
+            bends = self.model.bends(shifted, ends) / self.f.n_terms
+        bends = bends.astype(self.f.dtype, copy=False)
         total = float(bends.sum(dtype=np.float64))
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
@@ -145,11 +148,19 @@ class Predictions(View):
         if not rows.listed:
             return Hessian(product, scale)
 
-        def columns() -> Columns:
+        def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
-            return Columns(rows.column_arrays(), bends, own, total if follows else 0.0)
+            return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
+
+    def _curves(self, z: Vector) -> tuple[Vector, Any]:
+        """(z + b; value, slopes and bends there): of the last z, asked for in turn."""
+        last = self._last
+        if last is None or not (last[0] is z or np.array_equal(last[0], z)):
+            shifted = self._shifted(z)
+            last = self._last = (z, shifted, self.model.curves_at(shifted))
+        return last[1], last[2]
 
     def _shifted(self, z: Vector) -> Vector:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z

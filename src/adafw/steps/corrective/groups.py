@@ -11,7 +11,7 @@ from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.k_sparse import KSparse
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
 from adafw.steps.corrective.damped import STEPS, at, descend, forcing
@@ -34,6 +34,7 @@ class GroupCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if isinstance(f, MatrixModel):
@@ -43,15 +44,15 @@ class GroupCorrector(Corrector):
         flat = f.shape is not None and len(f.shape) == 1
         return known and flat and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {"gap": 0.0}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
@@ -107,7 +108,7 @@ def _part(kind: Any, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
     return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
 
 
-def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: dict[str, Any]) -> Array:
+def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: Memory) -> Array:
     """A few Newton steps on the restricted problem."""
     seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)

@@ -11,7 +11,7 @@ from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.rows.working import DenseWorking
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
@@ -42,17 +42,17 @@ class HullCorrector(Corrector):
         # Rows less their mean are rows with an intercept, for squares: see `Point`.
         return len(constraint.bare.shape) == 1 and (model.loss.quadratic or not model.rows.plain[1])
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         vertices = np.asarray(constraint.bare.vertices.value, np.float64)
         slopes = vertices @ g.astype(np.float64)
         w = _weights(constraint.bare, x, state)
@@ -64,7 +64,7 @@ class HullCorrector(Corrector):
         point = Point(f, x)
         columns = self._columns(point.model, vertices, chosen)
         working = DenseWorking(columns, chosen)
-        at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False)
+        at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False, signed=False)
         gram = Gram(working, len(w), state)
         effort = SETTLED if not fresh else CALM if fresh <= 0.05 * np.count_nonzero(w) else GROWING
         newton_steps(point, gram, at, gap, effort)
@@ -72,14 +72,15 @@ class HullCorrector(Corrector):
         w = np.zeros_like(w)
         w[chosen] = u / u.sum()
         new = (w[chosen] @ vertices[chosen]).astype(x.dtype)
-        note = {"weights": w, **gram.save()}
+        note = gram.save()
+        note["weights"] = w
         if x.dtype == np.float64:
             f.remember(new, f.rows.shifted(columns @ w[chosen], new))
             note["predictions"] = f.predictions(new)[0]
         return new, note
 
     def active_set(
-        self, constraint: Any, x: Array, state: dict[str, Any]
+        self, constraint: Any, x: Array, state: Memory
     ) -> tuple[NDArray[np.float64], Any]:
         w = _weights(constraint, x, state)
         used = np.flatnonzero(w)
@@ -96,7 +97,7 @@ class HullCorrector(Corrector):
         return np.stack([known[int(j)] for j in chosen], axis=1)
 
 
-def _weights(hull: Hull, x: Array, state: dict[str, Any]) -> NDArray[np.float64]:
+def _weights(hull: Hull, x: Array, state: Memory) -> NDArray[np.float64]:
     """Those of x: known from the step before, else found."""
     known = state.get("weights")
     if isinstance(known, np.ndarray) and known.shape == (len(hull.vertices.value),):
@@ -106,7 +107,7 @@ def _weights(hull: Hull, x: Array, state: dict[str, Any]) -> NDArray[np.float64]
     return np.asarray(w / w.sum())
 
 
-def _working_set(w: Vector, slopes: Vector, state: dict[str, Any]) -> tuple[NDArray[np.int64], int]:
+def _working_set(w: Vector, slopes: Vector, state: Memory) -> tuple[NDArray[np.int64], int]:
     """(vertices, how many of them join): those in use, in the order of the last set, then others.
 
     Those with slopes below the mean of what is in use would lower f.

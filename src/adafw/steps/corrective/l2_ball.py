@@ -8,7 +8,7 @@ import numpy as np
 from adafw.constraints.balls import L2Ball
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
@@ -32,16 +32,16 @@ class L2Corrector(Corrector):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
-        state: dict[str, Any],
-    ) -> tuple[Array, dict[str, Any]]:  # fmt: skip
+        state: Memory,
+    ) -> tuple[Array, Memory]:  # fmt: skip
         seen, radius = view(f), constraint.scale
         if "weights" not in state:
             state["weights"] = seen.weights(x)

@@ -1,14 +1,15 @@
 """Newton steps on few atoms: the Hessian is a matrix, its model solved by pairwise steps."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.kernels.parts import AtomModel
 from adafw.rows.working import WorkingRows, moved
-from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.base import Memory
+from adafw.steps.corrective.point import Point, Standpoint, Vector
 
 #: A row of the Gram matrix is made anew when its bend moved by more than this share; where such a
 #: matrix is too old for fast convergence, by more than the second.
@@ -24,40 +25,94 @@ SWEEPS = 3
 class Weights:
     """Weights u > 0 of atoms signs_j e_j, and what is left to the radius (slack).
 
-    `open` if the slack is an atom: sum u <= radius; else sum u = radius. `level` is a price on
-    sum u, which keeps u small while atoms are missing.
+    `open` if the slack is an atom: sum u <= radius; else sum u = radius. Where atoms are `signed`,
+    one of weight 0 may change its sign. `level` is a price on sum u, which keeps u small while
+    atoms are missing.
     """
 
     signs: Vector
     u: Vector
     slack: float
     open: bool
+    signed: bool
     level: float = 0.0
 
     def gap(self, slopes: Vector) -> float:
-        """max over the hull of <slopes, u - v>; the slack has slope 0."""
-        least = float(slopes.min())
+        """max over the hull of <slopes, w - v>, price included; the slack has slope 0."""
+        own = self.signs * slopes + self.level
+        least = self.level - float(np.abs(slopes).max()) if self.signed else float(own.min())
         if self.open:
             least = min(least, 0.0)
-        return float(self.u @ (slopes - least)) - (self.slack * least if self.open else 0.0)
+        return float(self.u @ (own - least)) - (self.slack * least if self.open else 0.0)
+
+    def place(self, w: Vector, signs: Vector) -> None:
+        """Takes the signed weights w; an atom of weight 0 has its sign from `signs`."""
+        total = float(self.u.sum()) + self.slack
+        self.u, self.signs = np.abs(w), np.where(w != 0, np.sign(w), signs)
+        if self.open:
+            self.slack = max(0.0, total - float(self.u.sum()))
 
     def noise(self, slopes: Vector) -> float:
         """A gap that may be rounding error."""
         return 16 * EPS * (float(self.u.sum()) + self.slack) * float(np.abs(slopes).max())
 
 
+class Faces:
+    """Cholesky's factor of the last face asked for, kept as long as its matrix holds."""
+
+    def __init__(self) -> None:
+        self._factor: Any = None
+        self._face: Any = None
+
+    def forget(self) -> None:
+        """The matrix has changed."""
+        self._factor = None
+
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+        """Of the model on these atoms; None if there is none."""
+        from scipy.linalg import cho_factor
+
+        from adafw.kernels.working_set import face_matrix
+
+        key = (face, model.signs[face], model.mixed[face])
+        if self._factor is None or not all(map(np.array_equal, key, self._face)):
+            matrix = np.zeros((face.size, face.size))
+            face_matrix(model, face, matrix)
+            try:
+                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
+                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                return None
+            self._face = key
+        return self._factor
+
+
+class Curvature(Protocol):
+    """The second derivative on a working set, as Newton steps ask for it."""
+
+    working: Any
+
+    def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
+        """Brings it to these bends, but for rows that moved by less than this share."""
+
+    def model(self, signs: Vector, free: bool) -> AtomModel:
+        """The model's Hessian in the weights."""
+
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+        """Of the model on these atoms; None if there is none."""
+
+
 class Gram:
     """A_S^T diag(bends) A_S, kept from step to step and refreshed where it is stale."""
 
-    def __init__(self, working: WorkingRows, n: int, state: dict[str, Any]):
+    def __init__(self, working: WorkingRows, n: int, state: Memory):
         from adafw.kernels.working_set import moved_gram
 
         self.working = working
         size = working.chosen.size
         self.matrix = np.zeros((size, size))
         self.bends: Vector | None = None
-        self._mirrored, self._factor = False, cast(Any, None)
-        self._face: Any = None
+        self._mirrored, self.faces = False, Faces()
         self.diagonal = np.zeros(0)
         if not _fits(state, working.size):
             return
@@ -92,7 +147,8 @@ class Gram:
             elif self._mirrored:
                 return
         mirror(self.matrix)
-        self._mirrored, self._factor = True, None
+        self._mirrored = True
+        self.faces.forget()
 
     def _every(self) -> int:
         """One row in so many is enough: a power of two, so that samples lie in one another."""
@@ -112,30 +168,19 @@ class Gram:
         return AtomModel(self.matrix, diagonal, signs, mixed, total)
 
     def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
-        """Cholesky's factor of the model on these atoms, kept as long as it holds; None if none."""
-        from scipy.linalg import cho_factor
+        """Of the model on these atoms; None if there is none."""
+        return self.faces.factor(face, model)
 
-        from adafw.kernels.working_set import face_matrix
-
-        key = (face, model.signs[face], model.mixed[face])
-        if self._factor is None or not all(map(np.array_equal, key, self._face)):
-            matrix = np.zeros((face.size, face.size))
-            face_matrix(model, face, matrix)
-            try:
-                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
-                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                return None
-            self._face = key
-        return self._factor
-
-    def save(self) -> dict[str, Any]:
+    def save(self) -> Memory:
+        """For the next iteration, whose working set shares most of this one."""
+        assert self.bends is not None
         return {"chosen": self.working.chosen, "gram": self.matrix, "bends": self.bends}
 
 
-def _fits(state: dict[str, Any], m: int) -> bool:
+def _fits(state: Memory, m: int) -> bool:
     """Whether a state holds a Gram matrix, and one that the kernels can take."""
-    shapes = [np.shape(state.get(key, 0.0)) for key in ("chosen", "gram", "bends")]
+    kept = (state.get("chosen", 0.0), state.get("gram", 0.0), state.get("bends", 0.0))
+    shapes = [np.shape(part) for part in kept]
     return len(shapes[0]) == 1 and shapes[1] == 2 * shapes[0] and shapes[2] == (m,)
 
 
@@ -148,8 +193,15 @@ class Effort:
     accuracy: float
 
 
-#: While atoms join, when few do, and once none does.
+#: While atoms join, when few do, and once none does; where all that there are joined at once.
 GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-5, 3e-2)
+WHOLE = Effort(6, 1e-4, 3e-2)
+#: Steps of such a set whose Hessian may be that of a sample.
+FIRST_STEPS = 3
+#: Atoms up to which models are solved as exactly as that at hardly any cost.
+FEW, FINE = 512, 1e-3
+#: Share of the atoms in use that may join for a working set to be calm.
+JOINING = 0.05
 #: Products up to whose cost a Gram matrix is cheap.
 CHEAP = 5.0
 #: Rows for each atom that a sampled matrix has at least.
@@ -158,7 +210,16 @@ SAMPLED = 20
 SLOW = 0.3
 
 
-def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effort) -> None:
+def effort(fresh: int, support: int, whole: bool = False) -> Effort:
+    """How far steps go when so many atoms join those in use; `whole` if all that there are did."""
+    if fresh > JOINING * support:
+        return WHOLE if whole else GROWING
+    return CALM if fresh else SETTLED
+
+
+def newton_steps(
+    point: Standpoint, gram: Curvature, at: Weights, gap: float, effort: Effort
+) -> None:
     """Newton steps in place, until the gap on these atoms is `effort.enough` of `gap`.
 
     The matrix of a step may be that of an earlier one, and so its factors: a step then costs a few
@@ -169,42 +230,50 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
     # Where the matrix is cheap, it is never old.
     stale = STALE if gram.working.gram_work > CHEAP else STALE_EXACT
     for step in range(effort.steps):
-        bends = point.bends if raised is None else np.maximum(raised, point.bends)
-        gram.follow(bends, stale, effort is GROWING)
-        model = gram.model(at.signs, point.free)
+        bends = point.bends if raised is None else point.over(raised)
         slopes = gram.working.combine(point.slopes)
+        excess = float(point.slopes.sum()) if point.free else 0.0
+        # Before the matrix follows: what has been reached needs none.
+        if step and not excess and at.gap(slopes) <= max(effort.enough * gap, at.noise(slopes)):
+            return
+        sampled = effort is GROWING or (effort is WHOLE and step < FIRST_STEPS)
+        gram.follow(bends, stale, sampled)
+        held, signs = at.signs * at.u, at.signs
+        at.signs = signs.copy()  # those of atoms that the model turns
+        model = gram.model(at.signs, point.free)
         if model.total > 0:
-            slopes -= model.mixed * (float(point.slopes.sum()) / model.total)
-        slopes = at.signs * slopes + at.level
+            slopes -= model.mixed * (excess / model.total)
         now = at.gap(slopes)
         if (step and now <= effort.enough * gap) or now <= at.noise(slopes):
             return
         if now > SLOW * before and effort is not GROWING:
             stale = STALE_EXACT  # from the next step on
         before = now
-        reached = slopes.copy()
-        u, slack = minimise(gram, model, reached, at, max(effort.accuracy * now, at.noise(slopes)))
-        d = u - at.u
-        # The model's own slopes at u - those at at.u = H d.
-        slope = min(float(slopes @ d), -float(d @ (reached - slopes)) / 2)
+        reached = at.signs * slopes + at.level
+        accuracy = effort.accuracy if at.u.size > FEW or effort is GROWING else FINE
+        u, slack = minimise(gram, model, reached, at, max(accuracy * now, at.noise(slopes)))
+        d = at.signs * u - held
+        toll = at.level * float(u.sum() - at.u.sum())
+        # The model's own slopes at the end less those at the start are H d.
+        bend = float(d @ (at.signs * (reached - at.level) - slopes))
+        slope = min(float(slopes @ d) + toll, -bend / 2)
         if not slope < 0:
+            at.signs = signs
             return
-        dz = gram.working.dot(at.signs * d)
-        dz += point.shift(float(model.mixed @ (at.signs * d)), model.total)
-        toll = at.level * float(d.sum())
+        dz = gram.working.dot(d)
+        dz += point.shift(float(model.mixed @ d), model.total)
         t = point.step_size(dz, slope, toll)
         raised = point.raised_bends(dz) if t < SHORT else None
-        if t == 0.0:
-            if raised is None:
-                return
-            continue
-        at.u = u if t == 1.0 else at.u + t * d
-        at.slack = slack if t == 1.0 else at.slack + t * (slack - at.slack)
-        point.move(dz, t)
+        if t == 1.0:
+            at.u, at.slack = u, slack
+        else:
+            at.place(held + t * d, signs)
+        if t > 0.0:
+            point.move(dz, t)
 
 
 def minimise(
-    gram: Gram, model: AtomModel, slopes: Vector, at: Weights, tolerance: float
+    gram: Curvature, model: AtomModel, slopes: Vector, at: Weights, tolerance: float
 ) -> tuple[Vector, float]:
     """(u, slack) of the model's minimiser: pairwise steps, and exact ones on the face they find.
 
@@ -215,7 +284,8 @@ def minimise(
     u, slack = at.u.copy(), at.slack
     for _ in range(50):
         most = SWEEPS * u.size + 10
-        done, gap, slack = pairwise(model, slopes, u, slack, at.open, tolerance, most)
+        shape = (at.open, at.signed, at.level)
+        done, gap, slack = pairwise(model, slopes, u, slack, shape, tolerance, most)
         if gap <= tolerance or done < most:
             break
         slack = _on_face(gram, model, slopes, u, slack, at.open)
@@ -223,7 +293,7 @@ def minimise(
 
 
 def _on_face(
-    gram: Gram, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
+    gram: Curvature, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
 ) -> float:
     """The minimiser on the face of u, or as far towards it as u stays in the set; in place."""
     from scipy.linalg import cho_solve

@@ -11,7 +11,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
     Factored,
@@ -27,7 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
-_ENOUGH = 1e-3  # of what an iteration gained: a step that adds less leaves the rest to new pairs
+_ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave it to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
@@ -47,15 +47,15 @@ class NuclearCorrector(Corrector):
         known = isinstance(f, LinearModel | WithIntercept | MatrixModel) and f.has_hessian
         return known and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: dict[str, Any]) -> None:
+    def prepare(self, f: Any, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
-    def init(self, x: Array) -> dict[str, Any]:
+    def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: dict[str, Any]
-    ) -> tuple[Array, dict[str, Any]]:
+        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+    ) -> tuple[Array, Memory]:
         ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
@@ -80,15 +80,15 @@ def improved(
     slopes = seen.matrix(seen.slopes(z))
     if pairs is None:
         pairs = leading(slopes, min(PAIRS, *slopes.shape))
-    value = seen.value(z)
+    start = seen.value(z)
     left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
-        gained = value - seen.value(z)
-        there = _newton_step(seen, left, right, z, radius, _ENOUGH * max(gained, 0.0))
+        there = _newton_step(seen, left, right, z, radius)
         if there is None:
             break
-        left, right, z, enough = there
-        if enough:
+        left, right, z, (before, after) = there
+        noise = 4 * float(np.finfo(z.dtype).eps) * abs(before)
+        if before - after <= max(noise, _ENOUGH * (start - before)):
             break
     return balanced(left, right, radius)
 
@@ -136,11 +136,11 @@ def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: floa
 
 
 def _newton_step(
-    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float, little: float
-) -> tuple[Matrix, Matrix, Matrix, bool] | None:
+    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
+) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
     """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down.
 
-    The last number says whether it gained no more than `little`.
+    Factors, predictions and the values before and after it.
     """
     k, p = left.shape[1], left.shape[0]
     if k == 0:
@@ -177,8 +177,7 @@ def _newton_step(
     d = found.d if found.steps else -tangent(g)
     promise = float(np.vdot(flat, d))
     if not promise < 0:
-        d = -tangent(g)
-        promise = float(np.vdot(flat, d))
+        promise = float(np.vdot(flat, d := -tangent(g)))
     gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
     for _ in range(40):
         end = both + gamma * d
@@ -186,6 +185,6 @@ def _newton_step(
         new_z = seen.predict(end[:p], end[p:])
         new = seen.value(new_z)
         if new <= value + 1e-4 * gamma * promise + noise:
-            return end[:p], end[p:], new_z, value - new <= max(noise, little)
+            return end[:p], end[p:], new_z, (value, new)
         gamma /= 2
     return None

@@ -1,0 +1,92 @@
+"""When a fit is good enough, has stalled, or has a radius that does nothing: on single records."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.fitting import Design
+from adafw.fitting.choice import Choice
+from adafw.fitting.judge import PATIENCE, SHORT_PATIENCE, Judge
+from adafw.recorder import Record
+
+
+def judge(tol=1e-3, every=1, ball=None, dtype=np.float64, fit_intercept=False, weights=None):
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(30, 4)), rng.choice([-1.0, 1.0], 30)
+    risk = Design(A, weights).risk(y, adafw.losses.Logistic(), fit_intercept)
+    ball = ball or adafw.L1Ball(2.0)
+    choice = Choice(adafw.FW(), math.inf)
+    return Judge(risk, ball, tol, every, choice, np.dtype(dtype))
+
+
+def record(t, value, gap, lower=-math.inf):
+    return Record(t, t, 0, 0, 0, 0.0, 0.0, value, gap, lower, 0, 0.0)
+
+
+@pytest.mark.parametrize("size", [1e6, 1.0, 1e-6, -1e3])
+def test_a_tolerance_is_relative_to_the_value(size):
+    one = judge(tol=1e-3)
+    assert one.small(size, 0.999e-3 * abs(size))
+    assert not one.small(size, 1.001e-3 * abs(size))
+
+
+def test_a_value_of_zero_has_a_tolerance_too():
+    assert judge(tol=1e-3).small(0.0, 0.9e-15)
+    assert not judge(tol=1e-3).small(0.0, 1.1e-15)
+
+
+@pytest.mark.parametrize(("every", "patience"), [(1, SHORT_PATIENCE), (5, PATIENCE)])
+def test_a_run_has_stalled_after_so_many_idle_records(every, patience):
+    one = judge(tol=0.0, every=every)
+    x = SimpleNamespace(x=np.zeros(4))
+    for k in range(patience):
+        assert not one(x, record(k * every, 1.0, 0.5)), k
+    assert one(x, record(patience * every, 1.0, 0.5))
+    assert one.verdict == "stalled"
+
+
+@pytest.mark.parametrize("progress", [(1.0 - 2e-9, 0.5), (1.0, 0.49)])
+def test_a_lower_value_or_a_tighter_gap_is_progress(progress):
+    one = judge(tol=0.0)
+    x = SimpleNamespace(x=np.zeros(4))
+    for k in range(SHORT_PATIENCE):
+        one(x, record(k, 1.0, 0.5))
+    assert not one(x, record(SHORT_PATIENCE, *progress))
+    for k in range(1, SHORT_PATIENCE):
+        assert not one(x, record(SHORT_PATIENCE + k, *progress))
+    assert one(x, record(2 * SHORT_PATIENCE, *progress))
+
+
+@pytest.mark.parametrize("cut", range(SHORT_PATIENCE + 2))
+def test_a_resumed_run_stalls_where_the_whole_one_does(cut):
+    records = [record(k, 1.0, 0.5) for k in range(SHORT_PATIENCE + 1)]
+    x, one = SimpleNamespace(x=np.zeros(4)), judge(tol=0.0)
+    one.restore(SimpleNamespace(records=[tuple(r) for r in records[:cut]]), 0.0)
+    said = [one(x, r) for r in records[cut:]]
+    assert said == [False] * (len(said) - 1) + [True] * bool(said)
+
+
+@pytest.mark.parametrize(("delta", "matters"), [(1e-6, False), (1e-4, True)])
+def test_a_radius_is_idle_where_ten_times_the_set_would_gain_nothing(delta, matters):
+    """f = (x - 1)^2 + 1 inside |x| <= 10: the gap over |x| <= 100 is 202 delta at 1 + delta."""
+    risk = Design(np.ones((2, 1))).risk(np.array([0.0, 2.0]), adafw.losses.Squared(), False)
+    one = Judge(risk, adafw.L1Ball(10.0), 0.0, 1, Choice(adafw.FW(), math.inf), np.dtype(float))
+    assert one.radius_matters(np.array([1 + delta]), 1.0) is matters
+
+
+def test_what_is_returned_in_float32_is_certified_as_it_is():
+    """Rounded coefficients and a rounded intercept have a value and a gap of their own."""
+    one = judge(dtype=np.float32, fit_intercept=True, weights=np.arange(1.0, 31.0))
+    f, x = one.risk.f, np.array([0.3, -0.7, 0.1, 0.2])
+    now = one.certificate(x, record(3, f.value(x), 0.1))
+    assert now.coef.dtype == np.float32
+    assert now.intercept == np.float32(now.intercept)
+    back = now.coef.astype(float)
+    z = f.rows.dot(back) + now.intercept
+    assert now.value == pytest.approx(f.model.value_at(z), rel=1e-15)
+    assert now.value >= f.value(back)
+    exact = one.constraint.gap(back, f.gradient(back))
+    assert now.gap == pytest.approx(exact + now.value - f.value(back), rel=1e-12)
