@@ -180,7 +180,7 @@ def test_what_a_window_is_held_against():
 
 
 def test_a_window_is_judged_by_its_own_bend():
-    """On squares, all terms looked at: q = <d, H d> / -<g, d> by hand, and the rate that follows."""
+    """On squares, all terms looked at: q = <d, H d> / -<g, d> and the rate by hand."""
     rng = np.random.default_rng(0)
     f = adafw.LinearModel(rng.normal(size=(12, 4)), rng.normal(size=12), losses.Squared())
     ball, algorithm = adafw.L1Ball(0.5), adafw.AdaFW()
