@@ -52,10 +52,10 @@ def is_known(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
 
 def _is_gathered(f: Any, algorithm: Algorithm) -> bool:
     """Whether batches of rows on a disk, a call's or one, can be in memory as sparse rows."""
-    size = getattr(algorithm.gradient, "batch_size", None)
-    if type(algorithm.gradient) is not gradients.CSFW or not f.rows.sparse or size is None:
+    gradient = algorithm.gradient
+    if type(gradient) is not gradients.CSFW or not f.rows.sparse:
         return False
-    most = max(size(t, f.n_terms) for t in (1, 10**3, 10**6))
+    most = max(gradient.b(t, f.n_terms) for t in (1, 10**3, 10**6))
     return bool(most * row_length(f) <= _GATHERED)
 
 
@@ -81,8 +81,8 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
     if type(step) is AdaptiveStep and step.corrective:
-        rate = step.learning_rate.rule
-        if step.inner_steps is not None or not isinstance(rate, float) or math.isinf(rate):
+        rule = step.rate.rule if isinstance(step.rate, Schedule) else None
+        if step.inner_steps is not None or not isinstance(rule, float) or math.isinf(rule):
             return False
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]
 
