@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.arrays import finite
+from adafw.called import Called
 from adafw.constraints import interior_point
 from adafw.constraints.base import (
     Constraint,
@@ -40,6 +41,12 @@ class Polytope(Constraint):
     m <= n rows, O(m n^2) for more.
     """
 
+    called = Called(
+        "polytope",
+        "A_ub x <= b_ub, A_eq x = b_eq, bounds",
+        {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)},
+        per_column=True,
+    )
     A_ub: Any = None
     b_ub: Any = None
     A_eq: Any = None
