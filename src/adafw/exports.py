@@ -3,6 +3,8 @@
 Sets are listed in `constraints.exports`; everything else is one line here.
 """
 
+from typing import TYPE_CHECKING
+
 from adafw import gradients as gradients
 from adafw import losses as losses
 from adafw import metrics as metrics
@@ -57,6 +59,6 @@ from adafw.tuning import Tuning as Tuning
 from adafw.tuning import tune as tune
 from adafw.versions import show_versions as show_versions
 
-_MODULES = ["gradients", "losses", "metrics", "objectives", "schedules", "steps"]
-
-__all__ = sorted([*public(vars(), but=("public",)), *_MODULES])
+if not TYPE_CHECKING:  # type checkers go by `as`
+    _MODULES = ["gradients", "losses", "metrics", "objectives", "schedules", "steps"]
+    __all__ = sorted([*public(vars(), but=("TYPE_CHECKING", "public")), *_MODULES])

@@ -5,6 +5,8 @@ declares. In this order front ends list them.
 """
 # ruff: noqa: I001
 
+from typing import TYPE_CHECKING
+
 from adafw.constraints.balls import L1Ball as L1Ball
 from adafw.constraints.balls import L2Ball as L2Ball
 from adafw.constraints.balls import LInfBall as LInfBall
@@ -30,4 +32,5 @@ from adafw.constraints.product import Product as Product
 from adafw.constraints.user_set import UserSet as UserSet
 from adafw.later import public
 
-__all__ = public(vars(), but=("public",))
+if not TYPE_CHECKING:  # type checkers go by `as`
+    __all__ = public(vars(), but=("TYPE_CHECKING", "public"))

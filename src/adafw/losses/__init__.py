@@ -5,7 +5,7 @@ front ends list them.
 """
 # ruff: noqa: I001
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from adafw.later import public
 from adafw.losses.joint import JointLoss as JointLoss
@@ -23,4 +23,5 @@ from adafw.losses.scalar import Task as Task
 #: Of one prediction a sample, or of several.
 AnyLoss: TypeAlias = Loss | JointLoss
 
-__all__ = public(vars(), but=("TypeAlias", "public"))
+if not TYPE_CHECKING:  # type checkers go by `as`
+    __all__ = public(vars(), but=("TYPE_CHECKING", "TypeAlias", "public"))
