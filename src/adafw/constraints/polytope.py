@@ -202,9 +202,8 @@ def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
     """The number of coordinates, from whichever argument tells it."""
     for A in (A_ub, A_eq):
         if A is not None:
-            shape = (
-                A.shape if hasattr(A, "shape") else np.shape(A)
-            )  # np.shape of a sparse one is ()
+            # A list of rows has no shape of its own, and np.shape of a sparse matrix is ().
+            shape = A.shape if hasattr(A, "shape") else np.shape(A)
             if len(shape) != 2 or shape[1] < 1:
                 raise ValueError(f"A_ub and A_eq must have two dimensions, got shape {shape}.")
             return int(shape[1])
