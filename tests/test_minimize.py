@@ -357,6 +357,23 @@ def test_a_value_that_overflows_ends_the_run_as_diverged():
     assert "known to be finite" in r.message
 
 
+@pytest.mark.parametrize(("every", "last"), [(1, 3), (2, 2), (4, 0)])
+def test_a_value_that_overflows_at_a_record_goes_back_to_the_last(every, last):
+    """x_t = 1 - 0.8^t passes 0.5 at t = 4, and only the value tells."""
+    f = adafw.UserSum(
+        5, lambda x: np.inf if x[0] > 0.5 else -x[0], lambda x, batch: -np.ones_like(x)
+    )
+    r = adafw.minimize(
+        f, adafw.L1Ball(1.0), adafw.FW(0.2), x0=np.zeros(1), max_iterations=50, record_every=every
+    )
+    assert (r.status, r.trace[-1].iteration) == ("diverged", last)
+    assert r.x[0] == pytest.approx(1 - 0.8**last)
+    assert r.value == r.trace[-1].value == -r.x[0]
+    assert np.isfinite(r.trace["value"]).all()
+    with pytest.raises(ValueError, match="in the middle of an iteration"):
+        adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(0.2), state=r.state, max_iterations=60)
+
+
 def test_overflow_inside_an_iteration_ends_the_run_as_diverged():
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(30, 4)), rng.normal(size=30)

@@ -189,7 +189,7 @@ class AutoRate:
         s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
 
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
-        """The gradient of the table, None where terms are to be asked; q*; if a table waits."""
+        """The gradient of the table, None if terms are to be asked; q*; whether a table waits."""
         control, gradient = self.control, self.algorithm.gradient
         epochs = s.gradient_evaluations / n_terms
         window = epochs - base.gradient_evaluations / n_terms
@@ -199,7 +199,7 @@ class AutoRate:
             return None, control.fresh, False
         if control.waits and epochs < 1:
             return None, control.early, True
-        return g, min(control.top, max(control.slope * window, control.early / epochs)), False
+        return g, max(min(control.top, control.slope * window), control.early / epochs), False
 
     def _factor(
         self, promises: list[float], bend: float, target: float, waits: bool = False

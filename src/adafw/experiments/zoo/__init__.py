@@ -9,6 +9,7 @@ from adafw.experiments.verdicts import Claim
 from adafw.experiments.zoo import figures, tables
 from adafw.experiments.zoo.case import ZooCase
 from adafw.experiments.zoo.claims import CLAIMS
+from adafw.experiments.zoo.ranking import ranking
 
 __all__ = ["ZooKind"]
 
@@ -33,4 +34,8 @@ class ZooKind(LinearKind[ZooCase]):
         return tables.zoo_tables(outcome)
 
     def summary(self, outcome: Outcome) -> dict[str, Any]:
-        return {**lower_bounds(outcome), "bounds_on_inner_steps": {}}
+        return {
+            **lower_bounds(outcome),
+            "bounds_on_inner_steps": {},
+            "ranking": ranking(outcome),
+        }

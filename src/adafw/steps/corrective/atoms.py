@@ -13,14 +13,11 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
-    CALM,
     GROWING,
-    SETTLED,
-    WHOLE,
-    Effort,
     Gram,
     Weights,
     compile_rest,
+    effort,
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
@@ -118,7 +115,7 @@ class AtomCorrector(Corrector):
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size, whole))
+                newton_steps(point, gram, atoms, gap, effort(fresh.size, support.size, whole))
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())
@@ -236,12 +233,6 @@ def _in_order(
     stay = before[used[before]] if fresh.size else before
     known[stay] = True
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
-
-
-def _effort(fresh: int, support: int, whole: bool) -> Effort:
-    if fresh > CALM_SHARE * support:
-        return WHOLE if whole else GROWING
-    return CALM if fresh else SETTLED
 
 
 def _inside(w: Vector, shape: _Shape) -> Vector:
