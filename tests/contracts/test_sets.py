@@ -575,6 +575,10 @@ def test_runs_stay_inside_and_end_with_a_small_gap(case, algorithm):
         convex=True,
     )
     x0 = case.set.start(case.shape)
+    if isinstance(algorithm.step, adafw.steps.ProjectedStep) and case.set.projection != "metric":
+        with pytest.raises(TypeError, match="needs a set with a projection"):
+            adafw.minimize(f, case.set, algorithm, x0=x0)
+        return
     r = adafw.minimize(f, case.set, algorithm, x0=x0, max_iterations=60)
     if case.name != "UserSet":
         assert max(r.trace["violation"]) <= 1e-12

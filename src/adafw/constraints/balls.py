@@ -95,7 +95,7 @@ class L2Ball(RadialSet):
         # Where there is hardly any curvature y stays near x: H knows nothing of what is there.
         sizes = np.maximum(sizes, 1e-13 * float(sizes[-1]))
         target = sizes * (basis.T @ centre) - basis.T @ linear
-        least = 1e-15 * float(sizes[-1]) + 1e-300
+        least = 1e-15 * float(sizes[-1]) + 1e-300  # > 0 even if H = 0: sizes + s is divided by
         s = max(float(np.linalg.norm(target)) / self.radius - float(sizes[-1]), least)
         # A bound that is never met: on a concave function Newton's method cannot pass the root.
         for _ in range(100):
