@@ -18,6 +18,7 @@ extensions = [
     "docstrings",
     "mathml",
     "reference",
+    "verdicts",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",

@@ -26,6 +26,7 @@ IN_WHEEL = (
 )  # fmt: skip
 IN_SDIST = (
     "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "constraints.txt",
+    ".github/workflows/ci.yml",
     "tests/conftest.py", "docs/conf.py", "examples/plot_01_first_fit.py", "tools/dist.py",
 )  # fmt: skip
 NEVER = (".nbi", ".nbc", ".pyc", "_build", ".venv", ".git/")

@@ -13,6 +13,7 @@ import pytest
 import adafw
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
+from adafw.constraints.flat import FlatSet
 
 GROUPS = np.array([3, 0, 0, 3, 7, 7, 7])
 POINTS = np.random.default_rng(5).standard_normal((9, 4))
@@ -145,10 +146,10 @@ def metric(case, seed, orders):
 
 def test_every_set_is_held_to_it(nothing_left_out):
     tried, where = [case.set for case in SETS], "SETS of tests/contracts/test_sets.py"
-    nothing_left_out(Constraint, "constraints", tried, where, {CountedSet})
+    nothing_left_out(Constraint, "constraints", tried, where, {CountedSet, FlatSet})
     fewer = [constraint for constraint in tried if not isinstance(constraint, adafw.Birkhoff)]
     with pytest.raises(AssertionError, match=f"add a line for Birkhoff to {where}"):
-        nothing_left_out(Constraint, "constraints", fewer, where, {CountedSet})
+        nothing_left_out(Constraint, "constraints", fewer, where, {CountedSet, FlatSet})
 
 
 def test_a_counted_set_passes_everything_on():
@@ -183,6 +184,21 @@ def test_a_counted_set_answers_as_the_set_does(case):
     if case.name != "UserSet":
         assert counted.diameter(case.shape) == case.set.diameter(case.shape)
         assert counted.violation(2 * x) == case.set.violation(2 * x)
+
+
+@every_set
+def test_a_flat_set_answers_as_the_set_does(case):
+    flat = FlatSet(case.set, case.shape)
+    g, x = draw(case, 0), inner_point(case, 1)
+    np.testing.assert_array_equal(flat.lmo(g.reshape(-1)), case.set.lmo(g).reshape(-1))
+    ours, own = flat.project(3 * g.reshape(-1)), case.set.project(3 * g)
+    np.testing.assert_array_equal(ours, own.reshape(-1))
+    np.testing.assert_array_equal(flat.start(()), case.set.start(case.shape).reshape(-1))
+    assert (flat.projection, flat.scale) == (case.set.projection, case.set.scale)
+    assert flat.describe() == case.set.describe()
+    if case.name != "UserSet":
+        assert flat.diameter(()) == case.set.diameter(case.shape)
+        assert flat.violation(2 * x.reshape(-1)) == case.set.violation(2 * x)
 
 
 @pytest.mark.parametrize(

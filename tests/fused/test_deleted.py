@@ -46,6 +46,12 @@ print(json.dumps([found, errors, rest.x.tolist()]))
 """
 
 
+def lazy_problem():
+    """That of the state in CODE."""
+    f = linear_model(60, 90, seed=1, density=0.08)
+    return f, adafw.L1Ball(3.0), adafw.AdaCSFW(1.0, batch_size=5)
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What CODE finds with the whole library, and with one that has no fused/."""
@@ -53,8 +59,7 @@ def results(tmp_path_factory):
     source = Path(adafw.__file__).parent
     # With what is compiled already, which numba knows again by the text of the sources.
     shutil.copytree(source, folder / "adafw", ignore=shutil.ignore_patterns("fused", "*.pyc"))
-    f = linear_model(60, 90, seed=1, density=0.08)
-    ball, algorithm = adafw.L1Ball(3.0), adafw.AdaCSFW(1.0, batch_size=5)
+    f, ball, algorithm = lazy_problem()
     half = adafw.minimize(f, ball, algorithm, max_iterations=20, path="lazy")
     half.state.save(folder / "state.npz")
     outcomes = []
@@ -79,7 +84,11 @@ def test_every_preset_gives_the_same_iterates(results):
     for key, (x, value, gap, _) in whole.items():
         np.testing.assert_allclose(without[key][0], x, rtol=0, atol=1e-9)
         np.testing.assert_allclose(without[key][1:3], [value, gap], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(rest_without, rest, rtol=0, atol=1e-9)
+    # Whoever goes on from the fast path's state must find there what the one loop leaves.
+    f, ball, algorithm = lazy_problem()
+    straight = adafw.minimize(f, ball, algorithm, max_iterations=40, path="generic")
+    for x in (rest, rest_without):
+        np.testing.assert_allclose(x, straight.x, rtol=0, atol=1e-9)
 
 
 def test_asking_for_a_fast_path_says_that_there_is_none(results):

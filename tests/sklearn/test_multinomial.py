@@ -73,6 +73,33 @@ def test_certificate_of_the_joint_problem(kind):
     np.testing.assert_array_equal(model.predict(X), p.argmax(axis=1))
 
 
+@pytest.mark.parametrize("kind", ["l1", "group", "nuclear", "linf", "l2"])
+@pytest.mark.parametrize("task", ["classes", "targets"])
+def test_columns_of_any_unit_copied_and_constant(kind, task):
+    """Units from 1e-3 to 1e3, every column twice, one of ones, one of 0: certified by hand."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(120, 10))
+    s = A @ rng.normal(size=(10, 3)) + rng.normal(size=(120, 3))
+    A = A * np.logspace(-3, 3, 10)
+    A = np.column_stack([A, A, np.ones(120), np.zeros(120)])
+    r = 5.0
+    if task == "classes":
+        y = s.argmax(axis=1)
+        model = FrankWolfeClassifier(constraint=kind, radius=r, algorithm="Corrective").fit(A, y)
+        z = A @ model.coef_.T + model.intercept_
+        value = -(log_softmax(z, axis=1) * np.eye(3)[y]).sum() / 120
+        slopes = (softmax(z, axis=1) - np.eye(3)[y]) / 120
+    else:
+        model = FrankWolfeRegressor(constraint=kind, radius=r, algorithm="Corrective").fit(A, s)
+        rest = A @ model.coef_.T + model.intercept_ - s
+        value, slopes = (rest**2).sum() / 120, 2 * rest / 120
+    assert (model.status_, model.algorithm_) == ("converged", "Corrective")
+    assert np.isclose(model.value_, value)
+    g, x = A.T @ slopes, model.coef_.T
+    assert np.vdot(g, x) - least(kind, g, r) <= 1.01e-4 * value
+    assert inside(kind, x, r) <= 1 + 1e-9
+
+
 def test_the_penalised_model_of_scikit_learn():
     """saga at the penalty that the multiplier says has our coefficients."""
     X, y = wine()
@@ -179,8 +206,9 @@ def test_reduced_rank_regression_finds_the_rank():
 
 def test_what_is_refused():
     X, y = wine()
-    with pytest.raises(ValueError, match="at least two classes"):
-        FrankWolfeClassifier(multi_class="multinomial").fit(X, np.ones(len(y)))
+    for constraint in ("l1", "group", "nuclear"):
+        with pytest.raises(ValueError, match="at least two classes"):
+            FrankWolfeClassifier(constraint=constraint).fit(X, np.ones(len(y)))
     with pytest.raises(ValueError, match="radius must be a number that is finite and > 0, got 0"):
         FrankWolfeClassifier(radius=0).fit(X, y)
     with pytest.raises(ValueError, match="NaN"):

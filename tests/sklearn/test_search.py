@@ -1,5 +1,7 @@
 """A radius chosen by folds: equal to doing it by hand, and found where radii matter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
+from adafw.fitting import Deadline
+from adafw.fitting.radii import _Walk
 from adafw.sklearn import (
     FrankWolfeClassifier,
     FrankWolfeClassifierCV,
@@ -65,6 +69,37 @@ def test_radii_reach_from_no_effect_to_no_more(cancer, constraint):
     if constraint != "simplex":
         assert zero - last > 0.3 * zero
     np.testing.assert_allclose(np.diff(np.log(model.radii_), 2), 0, atol=1e-9)
+
+
+def test_separable_data_end_where_two_percent_are_left(cancer):
+    X, y = cancer
+    X = np.hstack([X, np.where(y == "benign", 1.0, -1.0)[:, None]])
+    model = FrankWolfeClassifierCV(radii=4, cv=2, tol=1e-3).fit(X, y)
+    share = np.mean(y == "benign")
+    zero = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    last, before = (
+        FrankWolfeClassifier(radius=r).fit(X, y).value_
+        for r in (model.radii_[-1], model.radii_[-1] / 1.6)
+    )
+    assert last <= 0.0201 * zero < before
+
+
+@pytest.mark.parametrize(("constraint", "share"), [("l1", 0.2), ("l2", 0.2), ("linf", 1.0)])
+def test_a_walk_starts_where_the_path_leads(cancer, constraint, share):
+    X, y = cancer
+    model = FrankWolfeClassifier(constraint=constraint)
+    problem = model._problem(X, y, None)
+    design, targets = problem.part()
+    steps = _Walk(design, targets, problem.settings, Deadline(None))
+    for radius in (1.0, 1.2):
+        steps.to(radius, 1e-6)
+    plan = targets.plan(replace(problem.settings, radius=1.44), design.rows.shape[1])
+    f = design.risk(targets.vectors[0], plan.loss, True).f
+    (start,), (plain,) = steps._starts(1.44, plan.constraint), steps.known[-1][1]
+    assert not start[plain == 0].any()
+    start = plan.constraint.project(start)
+    best = f.value(FrankWolfeClassifier(constraint=constraint, radius=1.44).fit(X, y).coef_[0])
+    assert f.value(start) - best < share * (f.value(plain) - best)
 
 
 def test_one_standard_error(cancer):

@@ -98,3 +98,17 @@ def test_a_small_matrix_is_rounded_as_in_a_stack():
         whole = polar.feasible(stack)
         for g, v in zip(stack, whole, strict=True):
             assert torch.equal(polar.feasible(g), v)
+
+
+def test_symmetric_products_by_blocks():
+    rng = torch.Generator().manual_seed(0)
+    for rows in (383, 384, 401, 800):
+        x = torch.randn(rows, 30, generator=rng, dtype=torch.float64)
+        a = polar._gram(x)
+        torch.testing.assert_close(a, x @ x.mT, rtol=0, atol=1e-12)
+        made = polar._quadratic(a, 0.3, -0.7)
+        torch.testing.assert_close(made, 0.3 * a - 0.7 * (a @ a), rtol=0, atol=1e-9)
+    g = torch.randn(400, 401, generator=rng)
+    exact = polar.feasible(g.double())
+    torch.testing.assert_close(polar.feasible(g).double(), exact, rtol=0, atol=1e-5)
+    assert torch.linalg.matrix_norm(polar.feasible(g).double(), 2) <= 1 + 1e-6

@@ -110,7 +110,7 @@ class _Lagrangian:
             step = size / float(np.vdot(q, a))
             d, rest = d + step * q, rest - step * a
             now = float(np.vdot(rest, rest / scale))
-            # Newton's steps need no more: one more of them gains what a better direction would.
+            # An inexact direction will do: the next one is of a better model.
             if now <= 0.05**2 * first:
                 break
             q, size = rest / scale + (now / size) * q, now

@@ -33,6 +33,8 @@ from adafw.tuning import tune
 NEWTON_FEATURES, NEWTON_WORK = 500, 4e9
 #: Up to so many features they are taken on every set: the last digits come for free.
 NEWTON_ALWAYS = 50
+#: Up to so many coefficients of several outputs, too.
+NEWTON_JOINT = 150
 #: Up to so many stored entries, passes over all data are cheap enough.
 FULL_PASSES = 5e7
 #: Rows, and epochs of a trial, of the search for a learning rate.
@@ -130,6 +132,8 @@ def _automatic_joint(design: Design, plan: Plan) -> Preset:
         if constraint.projection == "metric":
             return lambda learning_rate: AdaGrad(learning_rate, gradient=SVRF())
         return AdaSVRF
+    if design.rows.shape[1] * plan.outputs <= NEWTON_JOINT:
+        return lambda: Algorithm(Full(), NewtonStep(), "Newton")
     if design.rows.by_coordinates and corrects_jointly(constraint):
         return Corrective
     if constraint.projection is None:

@@ -59,8 +59,9 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
         X, y = self._validated(X, y)
         check_classification_targets(y)
         targets = Targets.of_classes(y, joint=settings.joint)
-        targets.plan(settings, X.shape[1])
+        # One class only is refused first: sets of matrices have no meaning for it.
         weight = targets.weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
+        targets.plan(settings, X.shape[1])
         self.classes_ = np.asarray(targets.classes)
         return Problem(X, y, weight, settings, "classification", self.classes_)
 

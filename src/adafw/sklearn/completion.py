@@ -160,7 +160,11 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"radius must be a number > 0 or 'cv', got {self.radius!r}.")
         else:
             checks.real(self.radius, "radius", 0, above=True)
+        if not isinstance(self.offsets, bool | np.bool_):
+            raise ValueError(f"offsets must be True or False, got {self.offsets!r}.")
         checks.real(self.tol, "tol", 0)
+        if self.max_seconds is not None:
+            checks.real(self.max_seconds, "max_seconds", 0, above=True)
         checks.integer(self.max_iter, "max_iter", 1)
         checks.integer(self.cv, "cv", 2)
         entry = LOSSES.find(self.loss)
@@ -217,8 +221,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"for {len(columns[0])} pairs."
             )
         if _is_frame(X):
-            self.row_labels_, rows = np.unique(columns[0], return_inverse=True)
-            self.col_labels_, cols = np.unique(columns[1], return_inverse=True)
+            self.row_labels_, rows = _labels(columns[0], "rows")
+            self.col_labels_, cols = _labels(columns[1], "columns")
         else:
             rows, cols = _numbers(columns[0]), _numbers(columns[1])
         return rows, cols, values.astype(float)
@@ -236,8 +240,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 numbers = _numbers(column)
                 found.append(np.where(numbers < size, numbers, -1))
             else:
-                place = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
-                found.append(np.where(labels[place] == column, place, -1))
+                found.append(_places(labels, column))
         return found[0], found[1]
 
     def _seen(self, entries: _Entries, loss: Loss) -> tuple[Observed, Offsets]:
@@ -312,6 +315,34 @@ def _columns(X: Any) -> list[NDArray[Any]]:
     if array.ndim != 2:
         raise ValueError(f"X must hold pairs (row, column), one a line, got shape {array.shape}.")
     return list(array.T)
+
+
+def _labels(column: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """(labels in order, the number of each entry's label)."""
+    missing = column != column if column.dtype.kind in "fOmM" else np.zeros(1, bool)
+    if column.dtype.kind == "O":
+        missing = missing | np.array([entry is None for entry in column], bool)
+    if np.asarray(missing).any():
+        raise ValueError(f"labels of {name} must not be missing; drop such lines first.")
+    try:
+        labels, numbers = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(
+            f"labels of {name} must be of one kind, all text or all numbers, got a mixture."
+        ) from error
+    return labels, numbers
+
+
+def _places(labels: NDArray[Any], column: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of the labels, -1 for those that were never seen."""
+    try:
+        place = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
+    except TypeError as error:
+        raise TypeError(
+            f"X must hold labels as those that were fitted, such as {labels[0]!r}, got "
+            f"{column.dtype}."
+        ) from error
+    return np.where(labels[place] == column, place, -1)
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[np.int64]:

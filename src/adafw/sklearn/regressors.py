@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
 
 from adafw.fitting import Deadline, Design, Targets
 from adafw.fitting.radii import Problem
@@ -32,13 +33,16 @@ class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         settings = self._settings()
         settings.check("regression")
         X, y = self._validated(X, y, y_numeric=True, multi_output=True)
+        if not self.__sklearn_tags__().target_tags.multi_output and y.ndim == 2:
+            y = column_or_1d(y, warn=True) if y.shape[1] == 1 else y
         Targets.of_numbers(y, X.dtype).plan(settings, X.shape[1])
         return Problem(X, y, weights_of(sample_weight, X), settings, "regression")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.target_tags.positive_only = declared(self.loss).least_target >= 0
+        # scikit-learn's checks of several targets know none that must be positive.
+        tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
 
 

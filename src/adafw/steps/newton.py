@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
+from adafw.constraints.flat import FlatSet
 from adafw.gradients import Full, GradientEstimator
 from adafw.gradients.base import Nothing
+from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.quadratic import Quadratic
 from adafw.steps.base import Step
+from adafw.steps.corrective.curvature import JointPredictions
 from adafw.steps.spectral import SpectralStep, backtrack
 from adafw.typing import Array
 
@@ -47,7 +50,8 @@ class NewtonStep(Step[Nothing]):
             raise TypeError(
                 f"NewtonStep needs exact gradients, got those of {type(gradient).__name__}."
             )
-        if not f.has_hessian or len(f.shape or (1,)) != 1:
+        joint = isinstance(f, MatrixModel)
+        if not f.has_hessian or (len(f.shape or (1,)) != 1 and not joint):
             raise TypeError(
                 f"NewtonStep needs an objective with a Hessian, of vectors x, got {f!r}; use a "
                 "step of first order, such as SpectralStep()."
@@ -61,12 +65,14 @@ class NewtonStep(Step[Nothing]):
     ) -> tuple[Array, Nothing]:
         # The next model is worth more than further digits of this one.
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
+        flat = constraint if x.ndim == 1 else FlatSet(constraint, x.shape)
         tried: list[Array] = []
         while True:
-            model = Quadratic(x, g, f.hessian(x, tried))
-            d = self._minimiser(model, constraint, wanted) - x
+            model = Quadratic(x.reshape(-1), g.reshape(-1), _hessian(f, x, tried))
+            move = self._minimiser(model, flat, wanted) - model.centre
+            d = move.reshape(x.shape)
             # A model that descends has <g, d> <= -<d, H d> / 2, whatever rounding leaves of it.
-            descent = min(float(dot(g, d)), -float(dot(d, model.matrix @ d)) / 2)
+            descent = min(float(dot(g, d)), -float(dot(move, model.matrix @ move)) / 2)
             if not descent < 0:  # x minimises the model, up to rounding
                 return x, state
             line = f.along(x, d)
@@ -93,6 +99,17 @@ class NewtonStep(Step[Nothing]):
     @property
     def most_lmo_calls(self) -> int:
         return 1 + _MODELS * (2 + _CORRECTIVE + self.inner_steps)
+
+
+def _hessian(f: Any, x: Array, tried: list[Array]) -> NDArray[Any]:
+    """That of f at x; of several outputs, column by column from its products."""
+    if not isinstance(f, MatrixModel):
+        return np.asarray(f.hessian(x, tried))
+    seen = JointPredictions(f, flat=True)
+    moves = [seen.predict(d) for d in tried]
+    h = seen.hessian(seen.predictions(x), np.ones(x.size, x.dtype), moves)
+    matrix = np.column_stack([h.product(unit)[0] for unit in np.eye(x.size, dtype=x.dtype)])
+    return (matrix + matrix.T) / 2
 
 
 def _gap(model: Quadratic, constraint: Constraint, y: Array) -> float:

@@ -140,8 +140,7 @@ class Backtracking(StepRule[Searched]):
         if not state:
             curvature = line.curvature
             if curvature is None:
-                # Near enough to be local, and far enough for the difference to have some twelve
-                # digits.
+                # Near enough to be local, far enough for the difference to keep most of its digits.
                 curvature = (line.slope(1e-3) - line.slope(0.0)) / 1e-3
             usable = math.isfinite(curvature) and curvature > 0
             return (curvature if usable else -slope) / square

@@ -51,7 +51,7 @@ def _row(
     if held is None:
         scale = group.get("scale", 1.0)
         return "none", "", found, f"({lr * scale:.4g}, 0)"
-    radius = float(getattr(held, "radius", math.nan))
+    radius = held.scale if held.radial else math.nan  # of a set without, no pair is known
     name = type(held).__name__ if radius == radius else repr(held)
     if gamma is None or radius != radius:
         return name, _number(radius), found or "in the step", ""

@@ -22,6 +22,7 @@ QUINTICS = (
 )
 LEAST = 4  # quintic steps that must come before the cubic one
 SMALL = 1 << 14  # entries up to which stacks of matrices are quicker than one by one
+HALVED = 384  # rows from which on it pays to make a symmetric product by blocks
 FAR = 8  # times as long as wide, from where on the Gram matrix pays
 MUON = (3.4445, -4.7750, 2.0315)
 
@@ -44,10 +45,10 @@ def feasible(g: Tensor, iterations: int = 6, bf16: bool = False) -> Tensor:
     x = x.bfloat16() if bf16 else x
     for i in range(iterations):
         a, b, c = QUINTICS[min(i, len(QUINTICS) - 1)]
-        gram = x @ x.mT
-        x = _added(x, _added(gram, gram, gram, b, c), x, a, 1.0)
+        gram = _gram(x)
+        x = _added(x, _quadratic(gram, b, c), x, a, 1.0)
     x = x.to(dtype)
-    x = _added(x, x @ x.mT, x, 1.5, -0.5)
+    x = _added(x, _gram(x), x, 1.5, -0.5)
     return x if is_wide else x.mT
 
 
@@ -124,6 +125,23 @@ def _scaled(x: Tensor) -> Tensor:
 def positive(length: Tensor) -> Tensor:
     """A length to divide by: 1 in place of 0, which leaves 0 as it is."""
     return torch.where(length > 0, length, torch.ones_like(length))
+
+
+def _gram(x: Tensor) -> Tensor:
+    """X X^T. Of a large matrix on the CPU, the block above the diagonal is that below it."""
+    half = x.shape[-2] // 2
+    if x.dim() > 2 or 2 * half < HALVED or not x.is_cpu:
+        return x @ x.mT
+    top, bottom = x[:half], x[half:]
+    below = bottom @ top.mT
+    return torch.cat([torch.cat([_gram(top), below.mT], 1), torch.cat([below, _gram(bottom)], 1)])
+
+
+def _quadratic(a: Tensor, b: float, c: float) -> Tensor:
+    """b A + c A A, A being symmetric."""
+    if a.dim() > 2 or a.shape[-1] < HALVED or not a.is_cpu:
+        return _added(a, a, a, b, c)
+    return torch.add(b * a, _gram(a), alpha=c)
 
 
 def _added(c: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:

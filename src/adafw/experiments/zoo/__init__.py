@@ -16,6 +16,7 @@ from adafw.experiments.work import WorkItem
 from adafw.experiments.zoo import figures, tables
 from adafw.experiments.zoo.case import ZooCase
 from adafw.experiments.zoo.claims import CLAIMS
+from adafw.experiments.zoo.ranking import ranking
 from adafw.recorder import Trace
 from adafw.tuning import Measure, Trial, Tuning
 
@@ -73,4 +74,8 @@ class ZooKind(Kind[ZooCase, LinearMethod]):
         return last_iterate(curve)
 
     def summary(self, outcome: Outcome) -> dict[str, Any]:
-        return {**lower_bounds(outcome), "bounds_on_inner_steps": {}}
+        return {
+            **lower_bounds(outcome),
+            "bounds_on_inner_steps": {},
+            "ranking": ranking(outcome),
+        }

@@ -13,30 +13,26 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
-    CALM,
     GROWING,
-    SETTLED,
-    WHOLE,
-    Effort,
     Gram,
     Weights,
     compile_rest,
+    effort,
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
-from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, and how many times those that are there at most.
-FIRST, GROWTH = 32, 1.0
+FIRST, GROWTH = 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
 NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.25
+PRICE, FALL = 0.3, 0.1
 
 
 #: Kinds of data whose kernels are compiled in this process.
@@ -61,6 +57,7 @@ class AtomCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
@@ -92,12 +89,6 @@ class AtomCorrector(Corrector):
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        if (
-            t == 0
-            and np.count_nonzero(x) <= 1
-            and (first := solved_on_sample(self, f, constraint, x))
-        ):
-            return first
         support, rows = np.flatnonzero(x), _model(f).rows.plain[0]
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
@@ -124,7 +115,7 @@ class AtomCorrector(Corrector):
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size, whole))
+                newton_steps(point, gram, atoms, gap, effort(fresh.size, support.size, whole))
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())
@@ -208,7 +199,7 @@ def _steepest(
 ) -> tuple[NDArray[np.int64], float]:
     """(atoms that join, price on weight): the steepest beyond what those in use have on average.
 
-    While the set does not bind, weight has a price, which falls to a quarter an iteration at most
+    While the set does not bind, weight has a price, which falls to a tenth an iteration at most
     and stays near the steepest slope left out: without it, f would be minimised over few atoms with
     weights far too large.
     """
@@ -242,12 +233,6 @@ def _in_order(
     stay = before[used[before]] if fresh.size else before
     known[stay] = True
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
-
-
-def _effort(fresh: int, support: int, whole: bool) -> Effort:
-    if fresh > CALM_SHARE * support:
-        return WHOLE if whole else GROWING
-    return CALM if fresh else SETTLED
 
 
 def _inside(w: Vector, shape: _Shape) -> Vector:

@@ -40,6 +40,8 @@ class Corrector(Protocol):
 
     #: Sets that it knows.
     sets: tuple[type, ...]
+    #: Whether most coefficients are 0 on them.
+    few: bool = False
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.rows import Rows
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
 #: d -> (H d, the change of the predictions along d, empty where it is not known).
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
+_CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _SMALL = 200  # columns up to which forming H is cheaper than the products it saves
 
 
@@ -80,6 +82,18 @@ class View(ABC):
         """
 
 
+def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
+    """The weighted mean squares of the columns, less their means where these do not count.
+
+    A column that is constant but for rounding has slopes that are rounding: it weighs as much as
+    the heaviest, so that they do not become steps.
+    """
+    spread = np.asarray(rows.variances(w), np.float64)
+    squares = spread + np.asarray(rows.combine(w / w.sum()), np.float64).ravel() ** 2
+    found = np.where(spread > _CONSTANT * squares, spread, 0.0) if centred else squares
+    return np.where(found > 0, found, float(found.max()) or 1.0)
+
+
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
@@ -87,14 +101,12 @@ class Predictions(View):
         self.f = f
         self.model = f.model if isinstance(f, WithIntercept) else f
         self.rows = f.rows
+        self._last: tuple[Vector, Vector, Any] | None = None
 
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
         w = self.model.term_weights if self.model.term_weights.size else np.ones(m, self.f.dtype)
-        spread = self.rows.variances(w)
-        if not isinstance(self.f, WithIntercept):
-            spread = spread + np.asarray(self.rows.combine(w / w.sum()), np.float64).ravel() ** 2
-        return np.where(spread > 0, spread, 1.0).astype(x.dtype)
+        return column_weights(self.rows, w, isinstance(self.f, WithIntercept)).astype(x.dtype)
 
     def predict(self, x: Array) -> Vector:
         return self.rows.dot(x)
@@ -103,15 +115,17 @@ class Predictions(View):
         return self.f.predictions(x)[0]
 
     def value(self, z: Vector) -> float:
-        return self.model.value_at(self._shifted(z))
+        return float(self._curves(z)[1][0])
 
     def gradient(self, z: Vector) -> Array:
-        return self.rows.combine(self.model.slopes_at(self._shifted(z)) / self.f.n_terms)
+        return self.rows.combine(self._curves(z)[1][1].astype(self.f.dtype, copy=False))
 
     def hessian(self, z: Vector, weights: Vector, moves: Sequence[Vector] = ()) -> Hessian:
-        shifted = self._shifted(z)
-        ends = [self._shifted(z + move) - shifted for move in moves]
-        bends = self.model.bends(shifted, ends) / self.f.n_terms
+        shifted, (_, _, bends) = self._curves(z)
+        if moves:
+            ends = [self._shifted(z + move) - shifted for move in moves]
+            bends = self.model.bends(shifted, ends) / self.f.n_terms
+        bends = bends.astype(self.f.dtype, copy=False)
         total = float(bends.sum(dtype=np.float64))
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
@@ -140,6 +154,14 @@ class Predictions(View):
 
         return Hessian(product, scale, None, columns)
 
+    def _curves(self, z: Vector) -> tuple[Vector, Any]:
+        """(z + b; value, slopes and bends there): of the last z, asked for in turn."""
+        last = self._last
+        if last is None or not (last[0] is z or np.array_equal(last[0], z)):
+            shifted = self._shifted(z)
+            last = self._last = (z, shifted, self.model.curves_at(shifted))
+        return last[1], last[2]
+
     def _shifted(self, z: Vector) -> Vector:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z
 
@@ -160,12 +182,8 @@ class JointPredictions(View):
         return spread.reshape(self.shape).astype(x.dtype)
 
     def spread(self) -> Vector:
-        """The squared lengths of the columns, or their variances under intercepts; 1 for 0."""
-        w = self.f.term_weights
-        spread = self.rows.variances(w)
-        if not self.f.has_intercept:
-            spread = spread + np.asarray(self.rows.combine(w / w.sum()), np.float64) ** 2
-        return np.where(spread > 0, spread, 1.0)
+        """What a feature weighs in the predictions."""
+        return column_weights(self.rows, self.f.term_weights, self.f.has_intercept)
 
     def predict(self, x: Array) -> Vector:
         return self.rows.dot_matrix(np.ascontiguousarray(x.reshape(self.f.shape)))

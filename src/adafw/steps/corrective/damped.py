@@ -15,6 +15,7 @@ from adafw.typing import Array
 _SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
 #: Newton steps of one iteration; fewer if the gap falls by this factor before.
 STEPS, ENOUGH = 4, 0.03
+FINE = 1e-3  # that share where gaps hardly fall
 _MODELS = 4  # models of one step, each with the curvature that the ones before met
 
 
@@ -78,8 +79,11 @@ def descend(
 def forcing(gap: float, state: Memory) -> float:
     """The share of the gap of f that is good enough for a model: less, the faster gaps fall.
 
-    After Eisenstat and Walker (1996); the last gap is state.
+    After Eisenstat and Walker (1996); the last gap is state. Where it hardly fell, the model may
+    have been too coarse for the last digits, and is solved well.
     """
     last = state.get("gap", 0.0)
     state["gap"] = gap
-    return min(0.3, max(0.03, gap / last)) if last > 0 else 0.3
+    if not last > 0:
+        return 0.3
+    return FINE if gap > 0.5 * last else min(0.3, max(0.03, gap / last))

@@ -34,6 +34,7 @@ class GroupCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
+    few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if isinstance(f, MatrixModel):

@@ -27,6 +27,7 @@ Matrix = NDArray[Any]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
+_ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave it to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
@@ -79,13 +80,15 @@ def improved(
     slopes = seen.matrix(seen.slopes(z))
     if pairs is None:
         pairs = leading(slopes, min(PAIRS, *slopes.shape))
+    start = seen.value(z)
     left, right, z = _joined(seen, left, right, z, slopes, radius, pairs)
     for _ in range(_STEPS):
         there = _newton_step(seen, left, right, z, radius)
         if there is None:
             break
-        left, right, z, enough = there
-        if enough:
+        left, right, z, (before, after) = there
+        noise = 4 * float(np.finfo(z.dtype).eps) * abs(before)
+        if before - after <= max(noise, _ENOUGH * (start - before)):
             break
     return balanced(left, right, radius)
 
@@ -134,16 +137,18 @@ def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: floa
 
 def _newton_step(
     seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
-) -> tuple[Matrix, Matrix, Matrix, bool] | None:
-    """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down."""
+) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
+    """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down.
+
+    Factors, predictions and the values before and after it.
+    """
     k, p = left.shape[1], left.shape[0]
     if k == 0:
         return None
     both = np.vstack([left, right])
     value, slopes = seen.value(z), seen.matrix(seen.slopes(z))
     g = np.vstack([slopes @ right, slopes.T @ left])
-    bend = seen.bends(z)
-    bent = seen.bending(bend)
+    bent = seen.bending(bend := seen.bends(z))
     norm2, along = float(np.vdot(both, both)), -float(np.vdot(g, both))
     bound = norm2 >= 2 * radius * (1 - 1e-10) and along > 0
     s = along / norm2 if bound else 0.0
@@ -180,6 +185,6 @@ def _newton_step(
         new_z = seen.predict(end[:p], end[p:])
         new = seen.value(new_z)
         if new <= value + 1e-4 * gamma * promise + noise:
-            return end[:p], end[p:], new_z, value - new <= noise
+            return end[:p], end[p:], new_z, (value, new)
         gamma /= 2
     return None

@@ -11,8 +11,8 @@ from adafw.typing import Array
 
 #: One row in so many, of data with so many rows at least.
 EVERY, LEAST_ROWS = 8, 16_384
-#: Rows of the sample for each atom: fewer, and its minimiser says little about all rows.
-ROWS_AN_ATOM = 10
+#: Rows of the sample for each coefficient: fewer, and its minimiser says little about all rows.
+ROWS_EACH = 10
 #: Iterations on the sample, and the share of the value that its gap ends them at.
 ITERATIONS, ENOUGH = 8, 1e-2
 
@@ -22,30 +22,36 @@ def solved_on_sample(
 ) -> tuple[Array, Memory] | None:
     """(a point near the minimiser over every eighth row, what is to be remembered), or None.
 
-    None if there are too few rows, they are not at hand, or the point is no better than x for all
-    rows. The sample is given up where it needs so many atoms that it would learn its own noise.
+    None if there are too few rows, they are not at hand, x is no plain start, or the point is no
+    better than x for all rows. The sample is given up where it needs so many coefficients that it
+    would learn its own noise. Linear minimisations over it are not counted, nor its gradients.
     """
-    part = _sample(f)
-    if part is None:
+    if np.count_nonzero(x) > 1 or (part := _sample(f, corrector.few, x.size)) is None:
         return None
-    y, state = x, corrector.init(x)
+    ball, y, state = constraint.bare, x, corrector.init(x)
     for _ in range(ITERATIONS):
         value, g = part.value_and_gradient(y)
-        if constraint.gap(y, g) <= ENOUGH * abs(value):
+        if ball.gap(y, g) <= ENOUGH * abs(value):
             break
-        new, kept = corrector.improve(part, constraint, y, g, 1, state)
-        if ROWS_AN_ATOM * np.count_nonzero(new) > part.n_terms:
+        new, kept = corrector.improve(part, ball, y, g, 1, state)
+        if corrector.few and ROWS_EACH * np.count_nonzero(new) > part.n_terms:
             break
         y, state = new, kept
     if y is x or not f.value(y) < f.value(x):
         return None
-    return y, {"level": state["level"], "norm": state["norm"], "bound": state["bound"]}
+    memory = corrector.init(y)
+    for name in ("level", "norm", "bound"):  # the rest belongs to the rows of the sample
+        if name in state:
+            memory[name] = state[name]
+    return y, memory
 
 
-def _sample(f: Any) -> Any:
+def _sample(f: Any, few: bool, n: int) -> Any:
     """The objective of every eighth row; None where that is not worth while, or has none."""
+    if not isinstance(f, LinearModel | WithIntercept) or f.n_terms < LEAST_ROWS:
+        return None
     model: LinearModel = f.model if isinstance(f, WithIntercept) else f
-    if f.n_terms < LEAST_ROWS or model.rows.remote or model.rows.streamed:
+    if model.rows.remote or model.rows.streamed or not (few or ROWS_EACH * n <= f.n_terms / EVERY):
         return None
     rows = np.arange(0, f.n_terms, EVERY)
     weights = None if model.sample_weight is None else model.sample_weight[rows]
