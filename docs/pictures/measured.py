@@ -74,7 +74,9 @@ def corners(ax):
     adafw.minimize(F, BALL, plain, x0=np.array([-0.45, 0.15]), max_iterations=9, record_every=1,
                    callbacks=[lambda s, r: seen.append(s.x.copy())], max_epochs=1e9)  # fmt: skip
     ax.plot(*np.array(seen).T, "-o", color=LINE, markersize=4, linewidth=1.2)
-    dot(ax, minimum(), "best point\nof the set", GOOD, (20, -30))
+    dot(ax, minimum(), "", GOOD)
+    ax.annotate("best point\nof the set", minimum(), xytext=(0.72, -0.95), color=GOOD,
+                arrowprops={"arrowstyle": "-", "color": GOOD, "lw": 0.8, "shrinkB": 4})  # fmt: skip
     ax.set_title("Steps to corners: never outside,\nno projection", fontsize=10)
 
 
