@@ -1,0 +1,50 @@
+"""What corrective runs certify, held against plain products with the data."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw import losses
+from adafw.constraints import Hull, L1Ball
+
+
+def regression(m: int = 50, n: int = 6) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((m, n))
+    return A, A @ rng.standard_normal(n) + rng.standard_normal(m)
+
+
+def measured(A: Any, y: Any, x: Any) -> tuple[float, Any]:
+    """(value, gradient) of the mean square, from the data."""
+    rest = A @ x - y
+    return float(np.mean(rest**2)), 2 * A.T @ rest / len(y)
+
+
+def test_one_model_on_two_hulls() -> None:
+    # Columns A a_j are kept from step to step: those of one hull are not those of another.
+    A, y = regression()
+    f = adafw.LinearModel(A, y, losses.Squared())
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        V = rng.standard_normal((8, 6))
+        result = adafw.minimize(
+            f, Hull(V), adafw.Corrective(), gap_tolerance=1e-9, max_iterations=50
+        )
+        value, g = measured(A, y, result.x)
+        assert result.status == "converged"
+        assert result.value == pytest.approx(value, rel=1e-12)
+        assert float(g @ result.x - (V @ g).min()) <= 2e-9
+
+
+def test_predictions_that_come_down_from_far_keep_their_digits() -> None:
+    # Moved along from x0, they would be known to 1e8 * eps alone, and the gap by 1e8 times that.
+    A, y = regression()
+    f, radius = adafw.LinearModel(A, y, losses.Squared()), 1e8
+    x0 = np.zeros(6)
+    x0[0] = radius
+    result = adafw.minimize(f, L1Ball(radius), adafw.Corrective(), x0=x0, max_iterations=30)
+    value, g = measured(A, y, result.x)
+    assert result.value == pytest.approx(value, rel=1e-13)
+    assert float(g @ result.x) + radius * np.abs(g).max() <= 1e-4
