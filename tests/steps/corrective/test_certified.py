@@ -26,9 +26,8 @@ def test_one_model_on_two_hulls() -> None:
     # Columns A a_j are kept from step to step: those of one hull are not those of another.
     A, y = regression()
     f = adafw.LinearModel(A, y, losses.Squared())
-    rng = np.random.default_rng(1)
-    for _ in range(2):
-        V = rng.standard_normal((8, 6))
+    points = np.random.default_rng(1).standard_normal((8, 6))
+    for V in (points, points / 2):
         result = adafw.minimize(
             f, Hull(V), adafw.Corrective(), gap_tolerance=1e-9, max_iterations=50
         )
