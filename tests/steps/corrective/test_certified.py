@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
 from adafw import losses
-from adafw.constraints import Hull, L1Ball
+from adafw.constraints import Hull, L1Ball, NuclearBall
 
 
 def regression(m: int = 50, n: int = 6) -> tuple[Any, Any]:
@@ -26,8 +27,8 @@ def test_one_model_on_two_hulls() -> None:
     # Columns A a_j are kept from step to step: those of one hull are not those of another.
     A, y = regression()
     f = adafw.LinearModel(A, y, losses.Squared())
-    points = np.random.default_rng(1).standard_normal((8, 6))
-    for V in (points, points / 2):
+    points = np.random.default_rng(3).standard_normal((8, 6))
+    for V in (points, points[::-1]):
         result = adafw.minimize(
             f, Hull(V), adafw.Corrective(), gap_tolerance=1e-9, max_iterations=50
         )
@@ -47,3 +48,14 @@ def test_predictions_that_come_down_from_far_keep_their_digits() -> None:
     value, g = measured(A, y, result.x)
     assert result.value == pytest.approx(value, rel=1e-13)
     assert float(g @ result.x) + radius * np.abs(g).max() <= 1e-4
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_rows_on_the_nuclear_ball(kind: Any) -> None:
+    A, y = regression()
+    f = adafw.LinearModel(kind(A), y, losses.Squared())
+    ball = NuclearBall(0.5, shape=(2, 3))
+    result = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=1e-8, max_iterations=50)
+    value, g = measured(A, y, result.x)
+    assert result.value == pytest.approx(value, rel=1e-12)
+    assert float(g @ result.x) + 0.5 * np.linalg.norm(g.reshape(2, 3), 2) <= 2e-8
