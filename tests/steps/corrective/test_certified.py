@@ -9,6 +9,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.constraints import Hull, L1Ball, NuclearBall
+from adafw.objectives import MatrixModel
 
 
 def regression(m: int = 50, n: int = 6) -> tuple[Any, Any]:
@@ -59,3 +60,19 @@ def test_sparse_rows_on_the_nuclear_ball(kind: Any) -> None:
     value, g = measured(A, y, result.x)
     assert result.value == pytest.approx(value, rel=1e-12)
     assert float(g @ result.x) + 0.5 * np.linalg.norm(g.reshape(2, 3), 2) <= 2e-8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_joint_runs_go_on_bit_for_bit(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 40)).astype(dtype)
+    y = (A @ rng.standard_normal((40, 2)) + rng.standard_normal((200, 2))).astype(dtype)
+
+    def run(**options: Any) -> adafw.Result:
+        f = MatrixModel(A, y, losses.Outputs(losses.Squared()), intercept=True)
+        return adafw.minimize(f, L1Ball(1e3), adafw.Corrective(), **options)
+
+    whole = run(max_iterations=8)
+    for k in (1, 4):
+        again = run(max_iterations=8, state=run(max_iterations=k).state)
+        np.testing.assert_array_equal(again.x, whole.x)
