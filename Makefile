@@ -106,6 +106,7 @@ $(OLDEST)/.test: pyproject.toml constraints-oldest.txt
 bench: $(VENV)/.versus
 	$(BIN)/python benchmarks/targets.py
 	$(BIN)/python benchmarks/versus/run.py
+	$(BIN)/python benchmarks/certified.py
 	$(BIN)/python benchmarks/report.py
 
 kernels: $(VENV)/.test
@@ -138,7 +139,7 @@ $(VENV)/.dist: $(BIN)/python$(EXE) pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.versus: $(VENV)/.test
-	$(PIP) copt celer skglm
+	$(PIP) copt celer skglm glum
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -123,8 +123,8 @@ def path(radii=50, folds=5):
         _, seconds = clocked(lambda: theirs.fit(A, y))
     _, again = clocked(lambda: model.fit(A, y))  # on either side, as the machine may change
     return {
-        "data": name, "seconds": [ours, again], "ratio": 2 * seconds / (ours + again),
-        "radius": model.radius_, "liblinear_seconds": seconds,
+        "data": name, "seconds": [ours, again], "liblinear_seconds": seconds,
+        "ratio": 2 * seconds / (ours + again), "radius": model.radius_,
         "score": float(model.scores_.mean(axis=1).max()), "largest_gap": float(model.gaps_.max()),
         "liblinear_score": float(np.mean(next(iter(theirs.scores_.values())), axis=0).max()),
     }  # fmt: skip

@@ -9,6 +9,15 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
+LEVELS = ("0.1", "0.01", "0.001", "0.0001", "1e-06", "1e-08")
+#: Parts of certified.json and what they are.
+CERTIFIED = {
+    "l1": "l1 ball, logistic loss: CPU ms to a relative suboptimality",
+    "l2": "l2 ball",
+    "box": "Box",
+    "fits": "`FrankWolfeClassifier` at its default tolerance, and liblinear at equal accuracy",
+    "large": "Large text",
+}
 FRONT = (DOCS.parents[1] / "README.md", DOCS.parent / "index.md")
 
 
@@ -54,18 +63,58 @@ def versus(found: dict) -> list[str]:
     ]
 
 
+def ladders(rows: list[dict]) -> list[str]:
+    """One table a problem: solvers by accuracy."""
+    lines = []
+    for row in rows:
+        sure = row["certified"]
+        lines += [
+            f"**{row['problem']}, radius {row['radius']:g}** ({row['non-zeros']} non-zeros); "
+            f"certified to {sure['relative gap']:.0e}: {sure['ms']:.0f} ms, "
+            f"{sure['gradients']} gradients.",
+            "",
+            *times({name: filled(cells) for name, cells in row["ms"].items()}),
+            "",
+        ]
+    return lines
+
+
+def filled(cells: dict) -> dict:
+    return {level: cells.get(level, math.inf) for level in LEVELS}
+
+
+def certified(found: dict) -> list[str]:
+    """What `benchmarks/certified.py` kept."""
+    lines = []
+    for part, title in CERTIFIED.items():
+        if part in found:
+            rows = found[part]["rows"]
+            lines += ["", f"### {title}", "", f"Machine: {found[part]['machine']}.", ""]
+            lines += ladders(rows) if "ms" in rows[0] else plain(rows)
+    return lines
+
+
+def plain(rows: list[dict]) -> list[str]:
+    """Rows as they are."""
+    head = list(rows[0])
+    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
+    for row in rows:
+        cells = (f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values())
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def peers(found: dict) -> str:
-    """The short table: whole calls of everybody, settings tuned on this problem left out."""
-    ours = found["milliseconds of whole calls"]
-    theirs = found["milliseconds to relative suboptimality"]
-    rows = {name: row for name, row in ours.items() if "tuned" not in name}
-    rows |= {name: row for name, row in theirs.items() if not name.startswith("adafw")}
+    """The short table: whole calls on the first two problems of the l1 ball."""
     head = (
-        "CPU milliseconds of one thread, whole calls, to a relative suboptimality; "
-        f"{found['problem']}, logistic loss, l1 ball of radius {found['radius']:g} or the penalty "
-        "that matches it:"
+        "CPU milliseconds of one thread, whole calls, to a relative suboptimality; {problem}, "
+        "logistic loss, l1 ball of radius {radius:g} or the penalty that matches it:"
     )
-    return "\n".join([head, "", *times(rows)])
+    lines = []
+    for row in found["l1"]["rows"][:2]:
+        lines += [head.format(**row), ""]
+        lines += [*times({name: filled(cells) for name, cells in row["ms"].items()}), ""]
+    return "\n".join(lines[:-1])
 
 
 def with_peers(page: str, found: dict) -> str:
@@ -92,10 +141,14 @@ def main() -> None:
     found = json.loads(file.read_text()) if file.is_file() else {}
     lines = ["# Measured", "", "Written by `make bench`.", "", *targets(found.get("rows", {}))]
     if found:
-        lines += ["", "## Against the peers", "", *versus(found), "", "![versus](versus.svg)"]
+        lines += ["", "## Stochastic methods", "", *versus(found), "", "![versus](versus.svg)"]
         figure(found)
+    file = DOCS / "certified.json"
+    if file.is_file():
+        sure = json.loads(file.read_text())
+        lines += ["", "## Certified fits", "", *certified(sure)]
         for page in FRONT:
-            page.write_text(with_peers(page.read_text(), found))
+            page.write_text(with_peers(page.read_text(), sure))
     (DOCS / "tables.md").write_text("\n".join(lines) + "\n")
 
 

@@ -67,17 +67,18 @@ def overview(tables: dict[str, Any]) -> str:
     """How many claims hold in which experiment, then where each claim holds and fails."""
     rows, claims = [], {}
     for name, table in tables.items():
-        sides = [_side(claim["verdict"]) for claim in table["claims"]]
+        told = judged(table)
+        sides = [_side(claim["verdict"]) for claim in told]
         form = "reduced" if table.get("reduced") else "full"
         cells = (str(sides.count(i)) for i in range(3))
-        rows.append([f"[{name}](reproduction/{name}.md)", table["title"], form, *cells])
-        for claim in table["claims"]:
+        rows.append([f"[{name}](reproduction/{name}.md)", *cells, form, table["title"]])
+        for claim in told:
             places = claims.setdefault((claim["statement"], claim["source"]), ([], [], []))
             where = f"[{name}](reproduction/{name}.md)"
             places[_side(claim["verdict"])].append(where)
     blocks = [
         "## By experiment",
-        _markdown(["experiment", "what", "form", "holds", "fails", "open"], rows),
+        _markdown(["experiment", "holds", "fails", "open", "form", "what"], rows),
         "## By claim",
         "A number says how many problems of an experiment are meant, where there are several.",
         _markdown(
@@ -86,6 +87,13 @@ def overview(tables: dict[str, Any]) -> str:
         ),
     ]
     return "\n\n".join(blocks)
+
+
+def judged(table: dict[str, Any]) -> list[dict[str, Any]]:
+    """The claims that were tried. One that a problem has nothing to say on is told for the others
+    only; one that no problem tried stays, as not tested."""
+    tried = {claim["statement"] for claim in table["claims"] if claim["evidence"]}
+    return [c for c in table["claims"] if c["evidence"] or c["statement"] not in tried]
 
 
 def _side(verdict: str) -> int:
@@ -106,18 +114,21 @@ def section(name: str, table: dict[str, Any]) -> str:
         )
     )
     series = "series" in table
+    numbers = _series if series else _ranking if "ranking" in table else _finals
     budget = ", ".join(f"{key} = {value}" for key, value in table["budget"].items())
     environment = table["environment"]
+    workers = environment["processes"]
     blocks = [
         f"[![{table['title']}]({name}.png)]({name}.png)",
         f"{'Generated data' if series else data}.\nEach run {budget}; {len(table['seeds'])} seeds; "
-        f"{environment['processor']}, {environment['processes']} processes of one thread.\n"
+        f"{environment['processor']}, {workers} process{'es' * (workers > 1)} of one thread.\n"
         f"{_known(table)}All numbers: [{name}.json]({name}.json).",
         "\n".join(f"* {_folded(note)}" for note in table["notes"]),
         "## Claims and verdicts",
         _claims(table),
         "## Final numbers",
-        _series(table) if series else _finals(table),
+        numbers(table),
+        *_probes(table),
     ]
     return "\n\n".join(blocks)
 
@@ -140,27 +151,98 @@ def _folded(text: str) -> str:
 
 
 def _claims(table: dict[str, Any]) -> str:
-    """A claim, its verdict, and below it the evidence, piece by piece."""
-    several = len(table["data"]) > 1
-    lines = []
-    for claim in table["claims"]:
-        where = f"{claim['problem']}: " if several else ""
-        lines.append(f"* **{claim['verdict']}**: {where}{claim['statement']} ({claim['source']})")
-        lines += [f"  * {piece}" for piece in claim["evidence"].split("; ")]
-    return "\n".join(lines)
+    """Problem by problem: a claim, its verdict, and below it the evidence, piece by piece."""
+    blocks = []
+    for problem, claims in _by_problem(judged(table)).items():
+        lines = []
+        for claim in claims:
+            lines.append(f"* **{claim['verdict']}**: {claim['statement']} ({claim['source']})")
+            lines += [f"  * {piece}" for piece in claim["evidence"].split("; ") if piece]
+        blocks += [f"On {problem}:"] * (len(table["data"]) > 1) + ["\n".join(lines)]
+    return "\n\n".join(blocks)
+
+
+def _by_problem(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["problem"], []).append(row)
+    return found
+
+
+def _tables(found: dict[str, tuple[list[str], list[list[str]]]]) -> str:
+    """A table for each problem (head and rows), under its name where there are several."""
+    blocks = []
+    for problem, (head, rows) in found.items():
+        blocks += [f"### {problem}"] * (len(found) > 1) + [_markdown(head, rows)]
+    return "\n\n".join(blocks)
 
 
 def _finals(table: dict[str, Any]) -> str:
-    several = len(table["data"]) > 1
     networks = "test_accuracy" in table["algorithms"][0]["final"]
     columns = _EPOCH if networks else _ITERATE
-    rows = []
-    for line in table["algorithms"]:
-        final = line["final"]
-        shift = 0.0 if networks else table["lower_bound"][line["problem"]]
-        cells = [_cell(name, final[name], shift if name == "value" else 0.0) for name in columns]
-        rows.append([line["problem"]] * several + [line["algorithm"], *cells])
-    return _markdown(["problem"] * several + ["algorithm", *columns.values()], rows)
+    found = {}
+    for problem, lines in _by_problem(table["algorithms"]).items():
+        shift = 0.0 if networks else table["lower_bound"][problem]
+        rows = [
+            [line["algorithm"]]
+            + [_cell(key, line["final"][key], shift * (key == "value")) for key in columns]
+            for line in lines
+        ]
+        found[problem] = (["algorithm", *columns.values()], rows)
+    return _tables(found)
+
+
+def _ranking(table: dict[str, Any]) -> str:
+    """Of many methods: the work of each to every level, the best of its family in bold."""
+    found = {}
+    for problem, lines in _by_problem(table["ranking"]).items():
+        works = [(key, level) for key, levels in lines[0]["work"].items() for level in levels]
+        least: dict[tuple[str, str, str], float] = {}
+        for line in lines:
+            for key, level in works:
+                if (work := line["work"][key][level]) is not None:
+                    place = (line["family"], key, level)
+                    least[place] = min(work, least.get(place, work))
+        rows = [
+            [line["algorithm"], line["family"]]
+            + [_work(line["work"][k][w], least.get((line["family"], k, w))) for k, w in works]
+            + ["-" if line[key] is None else f"{line[key]:.1e}" for key in ("reached", "gap")]
+            for line in lines
+        ]
+        head = [f"{_WORK[key]} to {level}" for key, level in works]
+        found[problem] = (["algorithm", "family", *head, "reached", "final gap"], rows)
+    return (
+        "Work to a share of the first suboptimality, medians over seeds; the least of each family "
+        f"is bold, - is never.\n\n{_tables(found)}"
+    )
+
+
+_WORK = {"cpu_seconds": "CPU s", "epoch": "epochs", "lmo_calls": "LMO calls"}
+
+
+def _work(work: float | None, least: float | None) -> str:
+    if work is None:
+        return "-"
+    return f"**{work:.3g}**" if work == least else f"{work:.3g}"
+
+
+def _probes(table: dict[str, Any]) -> list[str]:
+    """Accuracies of trained networks with weights left out, and under noise."""
+    if not table.get("probes"):
+        return []
+    blocks = ["## What the trained networks can do without"]
+    for kind, words in (
+        ("kept", "Test accuracy with this share of each matrix kept, its largest entries:"),
+        ("noise", "Test accuracy under noise of this deviation, in root mean squares of a matrix:"),
+    ):
+        for problem, lines in _by_problem(table["probes"]).items():
+            several = f"On {problem}. " * (len(table["data"]) > 1)
+            rows = [
+                [line["algorithm"], *(f"{accuracy:.3f}" for accuracy in line[kind].values())]
+                for line in lines
+            ]
+            blocks += [several + words, _markdown(["algorithm", *lines[0][kind]], rows)]
+    return blocks
 
 
 def _series(table: dict[str, Any]) -> str:

@@ -31,9 +31,9 @@ def test_every_verdict_is_in_the_overview(script):
     """As many places are named for claims as there are verdicts."""
     text = script.PAGE.read_text()
     tables = [json.loads(kept.read_text()) for kept in script.KEPT.glob("*.json")]
-    wanted = sum(len(table["claims"]) for table in tables)
+    wanted = sum(len(script.judged(table)) for table in tables)
     by_experiment = text.split("## By experiment")[1].split("## By claim")[0]
-    rows = [line.split("|")[4:7] for line in by_experiment.splitlines() if "](rep" in line]
+    rows = [line.split("|")[2:5] for line in by_experiment.splitlines() if "](rep" in line]
     assert len(rows) == len(tables)
     assert sum(int(cell) for row in rows for cell in row) == wanted
 
@@ -49,3 +49,27 @@ def test_a_new_experiment_gets_its_page(script, tmp_path, monkeypatch):
     assert set(pages) == {page, kept / "new.md"}
     assert pages[kept / "new.md"].startswith("# Support vector classification")
     assert "[new](reproduction/new.md)" in pages[page]
+
+
+def test_a_claim_one_problem_is_silent_on_is_told_for_the_others(script):
+    def claim(problem, statement, evidence):
+        return dict(problem=problem, statement=statement, evidence=evidence)
+
+    first, silent, second = (
+        claim("a", "Fast.", "1 s; 2 s"), claim("b", "Fast.", ""), claim("b", "Small.", ""),
+    )  # fmt: skip
+    assert script.judged({"claims": [first, silent, second]}) == [first, second]
+
+
+def test_many_methods_are_ranked_within_their_families(script):
+    def row(name, family, work):
+        return dict(
+            problem="p", algorithm=name, family=family, work={"epoch": {"0.01": work}},
+            reached=1e-3, gap=None,
+        )  # fmt: skip
+
+    rows = [row("A", "x", 3.0), row("B", "x", 2.0), row("C", "y", 9.0), row("D", "y", None)]
+    lines = script._ranking({"ranking": rows}).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[-4:]]
+    assert [c[2] for c in cells] == ["3", "**2**", "**9**", "-"]
+    assert {tuple(c[3:]) for c in cells} == {("1.0e-03", "-")}

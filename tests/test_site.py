@@ -71,7 +71,7 @@ def test_there_are_enough_examples():
 def test_front_pages_show_the_measured_table():
     """Stale: run `python benchmarks/report.py`."""
     report = load(ROOT / "benchmarks" / "report.py")
-    found = json.loads((DOCS / "benchmarks" / "versus.json").read_text())
+    found = json.loads((DOCS / "benchmarks" / "certified.json").read_text())
     for page in report.FRONT:
         assert report.with_peers(page.read_text(), found) == page.read_text()
         assert "| skglm |" in page.read_text()
@@ -108,6 +108,13 @@ def test_formulas_of_docstrings_become_signs():
         "⟨m\\ :sub:`t`\\ , y⟩ + η\\ :sub:`t`\\  g\\ :sup:`2`\\ "
     )
     assert formulas("n_terms and coef_") == "n\\_terms and coef\\_"
+
+
+def test_types_of_signatures_have_the_names_of_the_sources():
+    shortened = load(DOCS / "_ext" / "docstrings.py", ROOT / "tools", DOCS / "_ext").shortened
+    long = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.floating[~typing.Any]]]"
+    assert shortened(f"(x0: {long} | None = None)") == "(x0: Array | None = None)"
+    assert shortened("ndarray[tuple[Any, ...], dtype[Any]]") == "Array"
 
 
 def test_broken_links_are_found(tmp_path):

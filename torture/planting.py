@@ -145,6 +145,8 @@ def _run(tests: list[str], output: Path) -> int | None:
     child = os.fork()
     if child == 0:
         os.setsid()
+        # A shell starts what runs in the background deaf to Ctrl-C; tests of it need to hear.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for number in (1, 2):
             os.dup2(file, number)

@@ -74,7 +74,7 @@ SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
 
 def is_auto(algorithm: Algorithm) -> bool:
     """Whether the learning rate of the step is "auto"."""
-    return isinstance(getattr(algorithm.step, "learning_rate", None), str)
+    return algorithm.step.rate == "auto"
 
 
 class AutoRate:
@@ -168,7 +168,7 @@ class AutoRate:
         size = min(f.n_terms, max(control.few, int(control.judged * evaluated)))
         rng = np.random.default_rng([_SEED, base.t])
         halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
-        g, target = self._promise(s, base, f.n_terms)
+        g, target, waits = self._promise(s, base, f.n_terms)
         s.gradient_evaluations += 2 * size
         d = (s.x - base.x).astype(np.float64)
         promises, bend, noise = [], 0.0, 0.0
@@ -185,25 +185,33 @@ class AutoRate:
             self._go_back(s)
             return
         settled = max(abs(promised), abs(bend)) <= noise
-        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target))
+        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
         s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
 
-    def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float]:
-        """The gradient of the table, None where terms are to be asked instead; and q*."""
+    def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
+        """The gradient of the table, None if terms are to be asked; q*; whether a table waits."""
         control, gradient = self.control, self.algorithm.gradient
         epochs = s.gradient_evaluations / n_terms
         window = epochs - base.gradient_evaluations / n_terms
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)
         if g is None:
-            return None, control.fresh
+            return None, control.fresh, False
         if control.waits and epochs < 1:
-            return None, control.early
-        return g, min(control.top, max(control.slope * window, control.early / epochs))
+            return None, control.early, True
+        return g, max(min(control.top, control.slope * window), control.early / epochs), False
 
-    def _factor(self, promises: list[float], bend: float, target: float) -> float:
-        """(target / q)^gain within bounds; less than 1 where noise is all that was promised."""
+    def _factor(
+        self, promises: list[float], bend: float, target: float, waits: bool = False
+    ) -> float:
+        """(target / q)^gain within bounds; less than 1 where noise is all that was promised.
+
+        But not while a table `waits`: it will know soon, and a rate that noise has brought down
+        takes long to come back.
+        """
         most, gain = self.control.most, self.control.gain
+        if waits and min(promises) <= 0:
+            return 1.0
         if max(promises) <= 0:
             return 1 / most
         if min(promises) <= 0:  # the halves disagree: noise
@@ -222,8 +230,7 @@ class AutoRate:
 
     def _at(self, rate: float) -> Algorithm:
         """The algorithm with a rate of its own."""
-        step: Any = replace(self.algorithm.step, learning_rate=rate)  # type: ignore[type-var]
-        return replace(self.algorithm, step=step)
+        return replace(self.algorithm, step=self.algorithm.step.with_rate(rate))
 
     def _used_up(self, s: State, n_terms: int) -> bool:
         """Whether a limit other than that on iterations, which n stands for, is reached."""

@@ -158,7 +158,7 @@ def _line(curve: Polyline, x: Axis, y: Axis) -> str:
     colour = COLOURS[curve.colour % len(COLOURS)]
     points = list(zip(x.place(curve.x), y.place(curve.y), strict=True))
     if len(points) == 1:
-        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="4" fill="{colour}"/>'
     way = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
     dashes = ' stroke-dasharray="5 4"' if curve.dashed else ""
     return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>'
@@ -172,6 +172,13 @@ def _key(curves: Sequence[Polyline], width: int, top: float) -> list[str]:
     return [
         f'<text x="{width - _RIGHT - 6}" y="{top + 14 + 16 * k:.0f}" text-anchor="end" '
         f'fill="{COLOURS[curve.colour % len(COLOURS)]}">'
-        f"{'- - ' if curve.dashed else ''}{escape(curve.name)}</text>"
+        f"{_sign(curve)}{escape(curve.name)}</text>"
         for k, curve in enumerate(named)
     ]
+
+
+def _sign(curve: Polyline) -> str:
+    """What stands before a name: dashes, a dot for a single point."""
+    if curve.dashed:
+        return "- - "
+    return "● " if curve.x.size == 1 else ""

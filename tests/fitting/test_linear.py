@@ -8,7 +8,7 @@ import pytest
 
 import adafw
 from adafw import losses
-from adafw.fitting import Checkpoint, Design, Settings, fit_linear
+from adafw.fitting import Checkpoint, Design, Settings, fit_linear, linear
 from adafw.fitting.choice import automatic
 
 
@@ -58,6 +58,18 @@ def test_resume_has_the_same_bits(algorithm, fit_intercept, tmp_path):
         np.testing.assert_array_equal(rest.coef, whole.coef)
         assert rest.intercept == whole.intercept
         assert rest.gap == whole.gap
+
+
+def test_the_time_of_a_resumed_fit_counts_from_now_on():
+    """It has run for hours before; the seconds given are those of this call."""
+    given = dict(algorithm="CSFW", tol=0)
+    part = fit_linear(*data(), plan(**given, max_epochs=2))
+    part.resume.state.wall_seconds = 50_000.0
+    rest = fit_linear(*data(), plan(**given, max_epochs=6), resume=part.resume, seconds=1000.0)
+    assert rest.status == "max_epochs"
+    assert rest.trace[-1].epoch >= 6
+    late = fit_linear(*data(), plan(**given, max_epochs=9), resume=rest.resume, seconds=0.0)
+    assert late.status == "max_seconds"
 
 
 def test_start_outside_is_projected_or_ignored():
@@ -128,6 +140,20 @@ def test_choice_where_a_pass_over_all_data_is_dear():
     bare = adafw.UserSet(lambda g: -np.sign(g), np.zeros(501))
     assert automatic(many, plan(constraint=bare))().name == "CSFW"
     assert automatic(rows_of(10**6, 501, 5 * 10**7), plan(constraint=bare))().name == "FW"
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_rate_is_searched_on_the_weighted_problem(fit_intercept, monkeypatch):
+    searched = []
+    search = linear.search
+    monkeypatch.setattr(linear, "search", lambda f, *how: searched.append(f) or search(f, *how))
+    design, y = data()
+    w = np.random.default_rng(0).integers(0, 5, 200).astype(float)
+    given = dict(algorithm="AdaCSFW", max_epochs=1, fit_intercept=fit_intercept)
+    fit_linear(Design(design.rows, w), y, plan(**given))
+    expected = Design(design.rows, w).risk(y, losses.Logistic(), fit_intercept).f
+    (f,), x = searched, np.full(20, 0.05)
+    assert f.value(x) == expected.value(x) != data()[0].risk(y, losses.Logistic(), False).f.value(x)
 
 
 def test_radius_that_does_not_matter():

@@ -52,3 +52,21 @@ def test_it_is_no_evaluation():
     s = after(solver.run, f, BALL, ALGORITHMS[0], [150])
     unique = f.gradients  # a row that stands twice in a batch is evaluated once
     assert unique <= 150 * 20 == s.gradient_evaluations
+
+
+@pytest.mark.parametrize("path", ["generic", "fused"])
+def test_sagas_sum_does_not_drift_either(path):
+    f = linear_model(20, 30, 3, loss="squared", dtype=np.float32)
+    s = after(RUNS[path], f, BALL, adafw.SAGAFW(0.5, batch_size=20), [2001])
+    alpha, A = s.gradient["alpha"].astype(np.float64), f.rows.matrix.toarray().astype(np.float64)
+    unit = np.finfo(np.float32).eps * (np.abs(alpha) @ np.abs(A)).max()
+    assert np.abs(s.gradient["gradient"] - alpha @ A).max() <= 3 * unit
+
+
+def test_saga_is_renewed_at_the_same_iterations_and_stopping_there_changes_no_bit():
+    f, algorithm = linear_model(20, 30, 4), adafw.SAGAFW(batch_size=20)
+    expected = after(RUNS["generic"], f, BALL, algorithm, [250])
+    whole = after(RUNS["fused"], f, BALL, algorithm, [250])
+    assert np.abs(whole.x - expected.x).max() <= 1e-9 * BALL.radius
+    assert same_counts(whole, expected)
+    assert same_bits(whole, after(RUNS["fused"], f, BALL, algorithm, [99, 1, 1, 99, 50]))

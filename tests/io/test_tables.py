@@ -189,6 +189,30 @@ def test_ids_from_zero_keep_their_columns(tmp_path):
         )
 
 
+def test_as_many_features_as_were_said(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 3:5\n")
+    for n in (3, 7):
+        found = read_table(tmp_path / "a.svm", columns=ColumnChoice(n_features=n))
+        assert found.X.shape == (1, n)
+    with pytest.raises(ValueError, match="features up to number 3, more than 2"):
+        read_table(tmp_path / "a.svm", columns=ColumnChoice(n_features=2))
+
+
+def test_the_first_piece_decides_where_ids_begin(tmp_path, monkeypatch):
+    """Later pieces without an id 0 keep their columns; one that has it only later is refused."""
+    monkeypatch.setattr(tables, "PIECE_BYTES", 24)
+    path = tmp_path / "zero.svm"
+    path.write_text("1 0:1 2:5\n" * 4 + "-1 1:1 2:3\n" * 4 + "1 2:9\n" * 9)
+    pieces = list(read_pieces(path, columns=ColumnChoice(n_features=3)))
+    assert len(pieces) > 4
+    found = np.concatenate([piece.X.toarray() for piece in pieces])
+    np.testing.assert_array_equal(found, read_table(path).X.toarray())
+    assert found[-1].tolist() == [0, 0, 9]
+    path.write_text("1 1:1 2:5\n" * 9 + "-1 0:1\n" * 4)
+    with pytest.raises(ValueError, match="id 0 comes after lines without it"):
+        list(read_pieces(path, columns=ColumnChoice(n_features=3)))
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60), st.sampled_from(["f.svm", "f.csv", "f.npy", "f.npz", "f.parquet",
                                                 "f.svm.gz", "f.csv.bz2"]))  # fmt: skip

@@ -4,7 +4,9 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
 from adafw.kernels import threads
@@ -46,6 +48,33 @@ def test_cores_follow_the_environment(monkeypatch):
     assert threads.cores() == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # one number for each level of nesting
     assert threads.cores() == 4
+
+
+def results():
+    """Runs, sums over all rows and numbers from a file, on data large enough to be shared out."""
+    rng = np.random.default_rng(0)
+    A = sparse.random_array((3000, 40), density=0.3, rng=rng, format="csr")
+    f = adafw.LinearModel(A, rng.choice([-1.0, 1.0], 3000), adafw.losses.Logistic())
+    x = rng.standard_normal(40)
+    found = [f.gradient(x), f.rows.dot(x), *f.rows.curve(np.abs(f.y), x)]
+    for algorithm in (adafw.FW(), adafw.AdaCSFW(1.0), adafw.SVRF(), adafw.Corrective()):
+        r = adafw.minimize(f, adafw.L1Ball(3.0), algorithm, seed=3, max_iterations=12)
+        found += [r.x, np.array([r.value, r.gap, r.lower_bound])]
+    return b"".join(part.tobytes() for part in found)
+
+
+def test_no_bit_depends_on_the_number_of_threads(monkeypatch, tmp_path):
+    monkeypatch.setattr("adafw.rows.csr._LARGE", 100)
+    monkeypatch.setattr("adafw.io.libsvm_text._WORTH_THREADS", 100)
+    rng = np.random.default_rng(1)
+    A = sparse.random_array((500, 9), density=0.5, rng=rng, format="csr")
+    adafw.datasets.write_libsvm(tmp_path / "a.svm", A, rng.standard_normal(500))
+    seen = set()
+    for cores in ("1", "2", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", cores)
+        B, y = adafw.datasets.read_libsvm(tmp_path / "a.svm")
+        seen.add(results() + B.data.tobytes() + B.indices.tobytes() + y.tobytes())
+    assert len(seen) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")

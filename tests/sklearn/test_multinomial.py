@@ -85,12 +85,12 @@ def test_columns_of_any_unit_copied_and_constant(kind, task):
     r = 5.0
     if task == "classes":
         y = s.argmax(axis=1)
-        model = FrankWolfeClassifier(constraint=kind, radius=r).fit(A, y)
+        model = FrankWolfeClassifier(constraint=kind, radius=r, algorithm="Corrective").fit(A, y)
         z = A @ model.coef_.T + model.intercept_
         value = -(log_softmax(z, axis=1) * np.eye(3)[y]).sum() / 120
         slopes = (softmax(z, axis=1) - np.eye(3)[y]) / 120
     else:
-        model = FrankWolfeRegressor(constraint=kind, radius=r).fit(A, s)
+        model = FrankWolfeRegressor(constraint=kind, radius=r, algorithm="Corrective").fit(A, s)
         rest = A @ model.coef_.T + model.intercept_ - s
         value, slopes = (rest**2).sum() / 120, 2 * rest / 120
     assert (model.status_, model.algorithm_) == ("converged", "Corrective")

@@ -100,13 +100,25 @@ def test_the_table_says_what_got_which_set(capsys):
     assert lines[0].split() == ["parameter", "layer", "shape", "set"]
     assert lines[1].split() == ["0.weight", "Conv2d", "8x3x3x3", "LInfBall,", "radius", "0.25"]
     assert any(line.split() == ["1.weight", "BatchNorm2d", "8", "none"] for line in lines)
-    assert len(lines) == 1 + len(list(small_cnn().parameters()))
+    assert len(lines) == 2 + len(list(small_cnn().parameters()))
+    assert lines[-1] == 'first tries: AdamSFW(lr=0.003), SFW(lr=0.3, rescale="gradient")'
+
+
+def test_a_class_of_sets_has_a_size_to_start_with(capsys):
+    model = nn.Linear(7, 5)
+    groups = constrain(model, adafw.LInfBall)
+    assert sets_of(groups)["weight"].diameter((5, 7)) == pytest.approx(20 * glorot_norm((5, 7)))
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.startswith("first tries: SFW(lr=0.001), AdamSFW(lr=0.003)")
+    constrain(model, adafw.LInfBall, diameter=40.0)
+    assert "SFW(lr=0.0005)" in capsys.readouterr().out  # half the step in twice the set
+    constrain(model, lambda r: adafw.LInfBall(r), radius=1.0)
+    assert "first tries" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, ValueError, "give either diameter= or radius=, got diameter=None and radius=None"),
         ({"radius": 1.0, "diameter": 2.0}, ValueError, "give either diameter= or radius="),
         ({"radius": -1.0}, ValueError, "radius must be a number that is finite and > 0, got -1"),
         ({"radius": 1.0, "rules": {3: None}}, TypeError, "a rule's key must be a layer class or"),
@@ -116,6 +128,8 @@ def test_the_table_says_what_got_which_set(capsys):
 def test_what_cannot_be_understood_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         constrain(small_cnn(), adafw.LInfBall, show=False, **arguments)
+    with pytest.raises(ValueError, match="got diameter=None and radius=None"):
+        constrain(small_cnn(), adafw.Simplex, show=False)
     with pytest.raises(ValueError, match=r"Simplex.* is a single point for parameter '6.bias' of"):
         constrain(small_cnn(), adafw.Simplex, diameter=6.0, show=False)
     with pytest.raises(TypeError, match="a class of sets such as"):

@@ -71,7 +71,7 @@ def test_muon_s_recipe(model, capsys):
         "3",
         "matrices",
     ]
-    assert shown.splitlines()[-1] == "for adafw.torch.Muon"
+    assert shown.splitlines()[-1] == "for adafw.torch.Muon; lr=0.03 as a first try"
 
 
 def test_scion_s_recipe_and_the_radii_it_stands_for(model):

@@ -269,7 +269,7 @@ def tall(rank, folder):
 
     def model():
         torch.manual_seed(0)
-        return nn.Sequential(nn.Linear(7, 43), nn.Tanh(), nn.Linear(43, 1))
+        return nn.Sequential(nn.Linear(7, 61), nn.Tanh(), nn.Linear(61, 1))
 
     def groups(model):
         rules = {"*.bias": None, "2.weight": None}

@@ -18,7 +18,7 @@ TOP, MOST_SCORES = 15, 20
 
 _STYLE = """
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr));
-  gap: 20px 32px; } .panels svg { max-width: none !important; }
+  gap: 20px 32px; } .panels svg { max-width: none !important; } .panels figure { max-width: 640px; }
 .key { font-size: 22px; font-weight: 600; margin: 4px 0; font-variant-numeric: tabular-nums; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; }
 .tile { background: var(--tint); border-radius: 8px; padding: 10px 14px; }
@@ -170,9 +170,11 @@ def _search(model: LinearModelFile) -> list[str]:
     radii = np.log10(np.array(search["radii"]))
     # null stands for radii that the time did not allow
     means, errors = (np.array(search[k], dtype=float) for k in ("mean_scores", "standard_errors"))
+    chosen = [search["radii"].index(model.header["settings"]["radius"])]
     chart = line_chart(
         [
             Polyline(radii, means, "mean score", 0),
+            Polyline(radii[chosen], means[chosen], "chosen", 2),
             Polyline(radii, means - errors, "less and plus its standard error", 1, dashed=True),
             Polyline(radii, means + errors, "", 1, dashed=True),
         ],

@@ -169,7 +169,7 @@ def walk(
     radii: Any,
     deadline: Deadline,
 ) -> Iterator[tuple[float, Fitted]]:
-    """Fits from small to large radii, begun where the last two point; ends with the deadline."""
+    """Fits from small to large radii, each begun where the last two point, until the deadline."""
     steps = _Walk(design, targets, settings, deadline)
     for radius in radii:
         fitted = steps.to(float(radius), settings.tol)
@@ -207,7 +207,7 @@ class _Walk:
         return fitted
 
     def _starts(self, radius: float, constraint: Constraint) -> list[Any] | None:
-        """On the line through the last two solutions, which move little from it; in the set.
+        """On the line through the last two solutions, which move little from it.
 
         Coefficients that are 0, or would change their sign, are 0.
         """
@@ -221,7 +221,9 @@ class _Walk:
         for x0, x in zip(first, second, strict=True):
             line = x + ahead * (x - x0)
             start = np.where(line * x > 0, line, 0.0)
-            found.append(start / (1 + constraint.violation(start)))
+            if constraint.projection is None:
+                start = start / (1 + constraint.violation(start))
+            found.append(start)  # projected, where it can be, when the fit begins
         return found
 
 

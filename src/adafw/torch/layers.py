@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from adafw import checks
 from adafw.constraints import Constraint
 from adafw.constraints.base import RadialSet
-from adafw.torch import recipes
+from adafw.torch import recipes, starts
 from adafw.torch.matrices import matrix_shape
 from adafw.torch.recipes import NORM_LAYERS
 
@@ -97,7 +97,8 @@ def constrain(
     set : a class of sets such as adafw.LInfBall, or any function radius -> set.
     diameter : the sets' l2 diameter in units of the Glorot norm (see `glorot_norm`), so that an
         LInfBall has radius diameter * norm / (2 sqrt(size)).
-    radius : instead of `diameter`, one radius for all.
+    radius : instead of `diameter`, one radius for all. Without either, the diameter to start with
+        that `adafw.torch.starts` knows for this class of sets.
     rules : exceptions, the first that fits counts. Keys: a layer class or a pattern of names such
         as "head.*" or "*.bias". Values: None (no set), a set, a family, or a `Rule`.
     recipe : in place of a set: "muon", "scion" or "lion" make groups for the optimizer of that
@@ -105,7 +106,8 @@ def constrain(
         layer, also if tied to an embedding), norm, bias. See `adafw.torch.recipes.RECIPES`.
     split : with a recipe, patterns of names and how many matrices are stacked in such weights,
         such as {"*.qkv.weight": 3}; MultiheadAttention and 3-d weights need none.
-    show : print a table of what got which set, and which rules decided on nothing.
+    show : print a table of what got which set, learning rates to try first, and which rules
+        decided on nothing.
 
     Normalisation layers and scalars (tensors without dimensions) get None unless a rule names them.
     """
@@ -113,6 +115,8 @@ def constrain(
         return _by_recipe(model, recipe, split or {}, show, set, diameter, radius, rules)
     if split is not None:
         raise ValueError("split= goes with recipe=; a set has its own, as NewtonSchulzBall(r, 3).")
+    if diameter is None and radius is None:
+        diameter = starts.diameter_of(set)
     default = Rule(set, diameter, radius)  # type: ignore[arg-type]
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
     by_set: dict[Constraint | None, dict[str, Any]] = {}
@@ -129,6 +133,7 @@ def constrain(
         raise ValueError(f"model must have parameters, got {type(model).__name__} without any.")
     if show:
         print(table(lines))
+        print(starts.words(set, diameter), end="\n" if starts.diameter_of(set) else "")
         for key in exceptions:
             if key not in used:
                 print(f"the rule {key!r} decides on no parameter")
@@ -148,7 +153,8 @@ def _by_recipe(
     groups, shown = recipes.groups(named, _tied(model), recipe, split)
     if show:
         print(shown)
-        print(f"for adafw.torch.{recipes.check(recipe).optimizer}")
+        made = recipes.check(recipe)
+        print(f"for adafw.torch.{made.optimizer}; lr={made.lr:g} as a first try")
     for pattern in split:
         if not any(fnmatchcase(name, pattern) for name, _, _ in named):
             raise ValueError(f"split names {pattern!r}, which no parameter is called.")

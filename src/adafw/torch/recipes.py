@@ -20,9 +20,13 @@ Named = list[tuple[str, Tensor, nn.Module]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What each kind of parameter gets: options of its group, and words for the table."""
+    """What each kind of parameter gets: options of its group, and words for the table.
+
+    `lr`: a first try, found by the searches of `adafw reproduce fashion` and `chars`.
+    """
 
     optimizer: str
+    lr: float
     options: Mapping[str, Mapping[str, Any]]
     words: Mapping[str, str]
 
@@ -33,6 +37,7 @@ _ADAMW_FREE = {"adamw": True, "lr": 3e-3, "weight_decay": 0.0}
 RECIPES = {
     "muon": Recipe(
         "Muon",
+        3e-2,
         {"hidden": {}, "conv": {}, "embedding": _ADAMW, "head": _ADAMW, "norm": _ADAMW_FREE,
          "bias": _ADAMW_FREE},
         {"hidden": "spectral ball", "conv": "spectral ball of (out, rest)", "embedding": "AdamW",
@@ -40,6 +45,7 @@ RECIPES = {
     ),
     "scion": Recipe(
         "Scion",
+        3e-3,
         {"hidden": {"norm": "spectral", "scale": 8.0}, "conv": {"norm": "conv", "scale": 8.0},
          "embedding": {"norm": "embedding", "scale": 1.0}, "head": {"norm": "sign", "scale": 128.0},
          "norm": {"norm": "rms", "scale": 8.0}, "bias": {"norm": "rms", "scale": 1.0}},
@@ -48,6 +54,7 @@ RECIPES = {
     ),
     "lion": Recipe(
         "Lion",
+        1e-3,
         {"hidden": {}, "conv": {}, "embedding": {}, "head": {}, "norm": {"weight_decay": 0.0},
          "bias": {"weight_decay": 0.0}},
         {"hidden": "largest entry", "conv": "largest entry", "embedding": "largest entry",

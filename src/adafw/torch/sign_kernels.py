@@ -1,7 +1,7 @@
 """The one form on the ball of the largest entry, compiled, all in one pass.
 
-d = b1 m + (1 - b1) g, then m <- b2 m + (1 - b2) g; x <- keep x - length sign(d) for Lion and
-Signum, x <- x - gamma (x + radius sign(d)) for SFW on LInfBall.
+d = b1 m + (1 - b1) g, then m <- b2 m + (1 - b2) g. Lion and Signum: x <- keep x - length sign(d);
+SFW on LInfBall: x <- x - gamma (x + radius sign(d)).
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 

@@ -1,5 +1,6 @@
 """The zoo: every method has a family, the best of each is found, claims follow the numbers."""
 
+import json
 import math
 
 import pytest
@@ -58,6 +59,15 @@ def test_a_small_zoo_is_ranked_judged_and_drawn(tmp_path):
     report = (tmp_path / "out" / "small" / "report.html").read_text()
     assert "The best of each family" in report
     assert "Corrective" in report
+    # The summary ranks as the report does; null is never.
+    rows = json.loads((tmp_path / "out" / "small" / "summary.json").read_text())["ranking"]
+    found = {row["algorithm"]: row for row in rows}
+    assert len(found) == len(outcome.of(case))
+    for curve in outcome.of(case):
+        row = found[curve.label]
+        assert row["family"] == family_of(curve.method)
+        wanted = work_to(curve, "epoch", HIGH, scale)
+        assert row["work"]["epoch"][f"{HIGH:g}"] == (wanted if math.isfinite(wanted) else None)
 
 
 def test_unknown_families_are_refused(tmp_path):

@@ -28,8 +28,9 @@ ROSTER: dict[str, tuple[dict[str, Any], ...]] = {
             "AdaFW", "AdaSFW", "AdaSVRF", "AdaSPIDERFW", "AdaORGFW", "AdaCSFW", "AdamSFW",
         )),
         {"name": "AdaCSFW", "label": "AdaCSFW, corrective", "inner": "corrective"},
-        {"label": "AdaSAGA-FW", "gradient": "SAGA",
-         "step": {"name": "AdaptiveStep", "learning_rate": "auto"}},
+        *({"label": f"Ada{label}-FW", "gradient": name,
+           "step": {"name": "AdaptiveStep", "learning_rate": "auto"}}
+          for label, name in (("SAGA", "SAGA"), ("LSVR", "LSVRG"), ("PAGE", "PAGE"))),
     ),
     PROJECTED: (
         {"name": "AdaGrad"}, {"name": "AMSGrad"},

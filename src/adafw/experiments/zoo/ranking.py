@@ -8,6 +8,7 @@ import numpy as np
 from adafw.experiments.convex.measures import lower_bound
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
+from adafw.experiments.spread import median
 from adafw.experiments.zoo.case import FAMILIES, family_of
 from adafw.recorder import Records
 
@@ -51,3 +52,22 @@ def of_family(outcome: Outcome, case: Case[Method], *families: str) -> list[Curv
 def best(curves: list[Curve], column: str, level: float, scale: tuple[float, float]) -> Curve:
     """That with the least work to the level; of those that never got there the lowest."""
     return min(curves, key=lambda c: (work_to(c, column, level, scale), reached(c, scale)))
+
+
+def ranking(outcome: Outcome) -> list[dict[str, Any]]:
+    """Family, work to both levels, and where the last iterates are, of all methods by problems."""
+    rows = []
+    for case in outcome.spec.cases:
+        scale = scale_of(outcome, case)
+        for curve in outcome.of(case):
+            work = {
+                column: {
+                    f"{level:g}": work_to(curve, column, level, scale) for level in (LOW, HIGH)
+                }
+                for column in WORK
+            }
+            rows.append({
+                "problem": case.name, "algorithm": curve.label, "family": family_of(curve.method),
+                "work": work, "reached": reached(curve, scale), "gap": median(curve.final("gap")),
+            })  # fmt: skip
+    return rows

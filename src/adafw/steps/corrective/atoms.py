@@ -13,14 +13,11 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.newton import (
-    CALM,
     GROWING,
-    SETTLED,
-    WHOLE,
-    Effort,
     Gram,
     Weights,
     compile_rest,
+    effort,
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector, largest_entries
@@ -34,6 +31,8 @@ FIRST, GROWTH = 32, 2.0
 NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
+#: Predictions that were so many times as large as they are now are computed anew.
+SHRUNK = 2.0
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
 PRICE, FALL = 0.3, 0.1
 
@@ -118,12 +117,13 @@ class AtomCorrector(Corrector):
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, _effort(fresh.size, support.size, whole))
+                newton_steps(point, gram, atoms, gap, effort(fresh.size, support.size, whole))
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())
                 note["calm"] = 1
-                if w is reached and not point.free and x.dtype == np.float64:
+                note["reach"], precise = _reach(f, x, point.z, state)
+                if w is reached and not point.free and x.dtype == np.float64 and precise:
                     # What the steps have led to, rounded once a step.
                     return _placed(f, x, chosen, w, point.z, note, point.curves)
                 return _placed(f, x, chosen, w, working.dot(w), note)
@@ -238,18 +238,25 @@ def _in_order(
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
 
 
-def _effort(fresh: int, support: int, whole: bool) -> Effort:
-    if fresh > CALM_SHARE * support:
-        return WHOLE if whole else GROWING
-    return CALM if fresh else SETTLED
-
-
 def _inside(w: Vector, shape: _Shape) -> Vector:
     """The weights within the set to the last digit."""
     norm = float(np.abs(w).sum())
     if norm > shape.radius or (not shape.open and norm > 0):
         return np.asarray(w * (shape.radius / norm))
     return w
+
+
+def _reach(f: Any, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
+    """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
+
+    Each step rounds at the size that z has there: of predictions that have come down from far
+    larger ones, too few digits are left to certify anything.
+    """
+    before = state.get("reach")
+    if before is None:
+        before = float(np.abs(f.predictions(x)[0]).max())
+    now = float(np.abs(z).max())
+    return (max(before, now), True) if before <= SHRUNK * now else (now, False)
 
 
 def _placed(

@@ -16,15 +16,17 @@ from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.joint_newton import MOST, WORK, JointGram, JointPoint, JointRows
+from adafw.steps.corrective.newton import Weights, effort, newton_steps
 from adafw.steps.corrective.point import ARMIJO, largest_entries
 from adafw.typing import Array
 
 Vector = NDArray[Any]
 
-#: Coefficients that join at least; those that are there may be joined by as many again.
+#: Coefficients that join at least; those that are there may be joined by twice as many.
 FIRST = 64
 #: The price on weight, as a share of the steepest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.25
+PRICE, FALL = 0.3, 0.1
 #: Epochs of a descent where the set binds, and before it does; the violation that ends one.
 EPOCHS, FIRST_EPOCHS, ENOUGH = 20, 3, 0.1
 #: Share of the face that may change in a descent for conjugate gradients to be worth their cost;
@@ -37,9 +39,10 @@ SHORT, MODELS = 0.1, 3
 class JointCorrector(Corrector):
     """L1Ball, for `MatrixModel`: min f over the hull of radius * (+- e_jc), (j, c) in a set.
 
-    The steepest coefficients join; the Newton model, with the whole second derivative of the joint
-    loss, is minimised over the hull by coordinate descent (`kernels.joint_descent`), and the step
-    to its minimiser is cut until f descends. State: predictions, and where the multiplier is.
+    The steepest coefficients join. On few, f is minimised by the Newton steps of `newton`, whose
+    matrix is the whole second derivative of the joint loss (`joint_newton`). On many, that model is
+    minimised over the hull by coordinate descent (`kernels.joint_descent`), and the step to its
+    minimiser is cut until f descends. State: predictions, and where the multiplier is.
     """
 
     sets: tuple[type, ...] = (L1Ball,)
@@ -74,14 +77,23 @@ class JointCorrector(Corrector):
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         fresh, price = _steepest(x, g, support, radius, bound, level)
         chosen = np.sort(np.concatenate([support, fresh]))
+        note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
+        if (few := _newton(f, x, g, chosen, slack, price, radius, fresh.size)) is not None:
+            return _placed(f, *few, note)
         at = _Working(f, x, g, chosen, radius, bound, price, t)
         w, bound = at.improved()
         new = np.zeros_like(x)
         new.reshape(-1)[chosen] = w
-        z = at.product(w)
-        if x.dtype == np.float64:
-            f.remember(new, z)
-        return new, {"level": price, "norm": norm, "bound": int(bound), "predictions": z}
+        note["bound"] = int(bound)
+        return _placed(f, new, at.product(w), note)
+
+
+def _placed(f: MatrixModel, x: Array, z: Vector, note: Memory) -> tuple[Array, Memory]:
+    """(x, state): A X is at hand, unless x was rounded after it."""
+    if x.dtype == np.float64:
+        f.remember(x, z)
+        note["predictions"] = z
+    return x, note
 
 
 def _steepest(
@@ -94,12 +106,34 @@ def _steepest(
     multiplier = max(-float(slopes[support] @ x.reshape(-1)[support]) / radius, level)
     steep[support] = -np.inf
     wanted = np.flatnonzero(steep > multiplier)
-    room = max(FIRST, support.size)
+    room = max(FIRST, 2 * support.size)
     if wanted.size <= room:
         return wanted, level
     kept = largest_entries(steep[wanted], room)
     others = float(np.delete(steep[wanted], kept).max())
     return wanted[kept], 0.0 if bound else max(level, PRICE * others)
+
+
+def _newton(
+    f: MatrixModel, x: Array, g: Vector, chosen: NDArray[np.int64], slack: float, price: float,
+    radius: float, fresh: int,
+) -> tuple[Array, Vector] | None:  # fmt: skip
+    """(X, A X) after Newton steps on these coefficients; None where they are too many."""
+    if chosen.size > MOST or not f.rows.listed:
+        return None
+    working = JointRows(f, chosen)
+    if working.work > WORK:
+        return None
+    w, slopes = x.reshape(-1)[chosen].astype(np.float64), g.reshape(-1)[chosen]
+    signs = np.where(w != 0, np.sign(w), np.where(slopes > 0, -1.0, 1.0))
+    at = Weights(signs, np.abs(w), slack if slack > 1e-9 * radius else 0.0, True, True, price)
+    gap = float(np.vdot(g, x)) + radius * float(np.abs(g).max())
+    newton_steps(JointPoint(f, x), JointGram(working), at, gap, effort(fresh, chosen.size - fresh))
+    w = at.signs * at.u
+    w *= min(1.0, radius / max(float(at.u.sum()), 1e-300))
+    new = np.zeros_like(x)
+    new.reshape(-1)[chosen] = w
+    return new, working.plain_dot(w)
 
 
 #: Kinds of data whose kernels are compiled in this process.
@@ -116,6 +150,7 @@ def _compile(f: MatrixModel) -> None:
     small = MatrixModel(rows, f.y[: rows.shape[0]], f.loss, n_outputs=f.n_outputs)
     x = np.zeros((rows.shape[1], f.n_outputs))
     g = small.gradient(x).astype(np.float64)
+    _newton(small, x, g, np.arange(min(3, x.size)), 1.0, 0.0, 1.0, 3)
     for bound in (False, True):
         at = _Working(small, x, g, np.arange(min(3, x.size)), 1.0, bound, 0.0, 0)
         at.improved()

@@ -1,7 +1,7 @@
 """Newton steps on few atoms: the Hessian is a matrix, its model solved by pairwise steps."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from adafw.kernels.parts import AtomModel
 from adafw.rows.working import WorkingRows, moved
 from adafw.steps.corrective.base import Memory
-from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.point import Point, Standpoint, Vector
 
 #: A row of the Gram matrix is made anew when its bend moved by more than this share; where such a
 #: matrix is too old for fast convergence, by more than the second.
@@ -57,6 +57,51 @@ class Weights:
         return 16 * EPS * (float(self.u.sum()) + self.slack) * float(np.abs(slopes).max())
 
 
+class Faces:
+    """Cholesky's factor of the last face asked for, kept as long as its matrix holds."""
+
+    def __init__(self) -> None:
+        self._factor: Any = None
+        self._face: Any = None
+
+    def forget(self) -> None:
+        """The matrix has changed."""
+        self._factor = None
+
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+        """Of the model on these atoms; None if there is none."""
+        from scipy.linalg import cho_factor
+
+        from adafw.kernels.working_set import face_matrix
+
+        key = (face, model.signs[face], model.mixed[face])
+        if self._factor is None or not all(map(np.array_equal, key, self._face)):
+            matrix = np.zeros((face.size, face.size))
+            face_matrix(model, face, matrix)
+            try:
+                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
+                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                return None
+            self._face = key
+        return self._factor
+
+
+class Curvature(Protocol):
+    """The second derivative on a working set, as Newton steps ask for it."""
+
+    working: Any
+
+    def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
+        """Brings it to these bends, but for rows that moved by less than this share."""
+
+    def model(self, signs: Vector, free: bool) -> AtomModel:
+        """The model's Hessian in the weights."""
+
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+        """Of the model on these atoms; None if there is none."""
+
+
 class Gram:
     """A_S^T diag(bends) A_S, kept from step to step and refreshed where it is stale."""
 
@@ -67,8 +112,7 @@ class Gram:
         size = working.chosen.size
         self.matrix = np.zeros((size, size))
         self.bends: Vector | None = None
-        self._mirrored, self._factor = False, cast(Any, None)
-        self._face: Any = None
+        self._mirrored, self.faces = False, Faces()
         self.diagonal = np.zeros(0)
         if not _fits(state, working.size):
             return
@@ -103,7 +147,8 @@ class Gram:
             elif self._mirrored:
                 return
         mirror(self.matrix)
-        self._mirrored, self._factor = True, None
+        self._mirrored = True
+        self.faces.forget()
 
     def _every(self) -> int:
         """One row in so many is enough: a power of two, so that samples lie in one another."""
@@ -123,22 +168,8 @@ class Gram:
         return AtomModel(self.matrix, diagonal, signs, mixed, total)
 
     def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
-        """Cholesky's factor of the model on these atoms, kept as long as it holds; None if none."""
-        from scipy.linalg import cho_factor
-
-        from adafw.kernels.working_set import face_matrix
-
-        key = (face, model.signs[face], model.mixed[face])
-        if self._factor is None or not all(map(np.array_equal, key, self._face)):
-            matrix = np.zeros((face.size, face.size))
-            face_matrix(model, face, matrix)
-            try:
-                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
-                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                return None
-            self._face = key
-        return self._factor
+        """Of the model on these atoms; None if there is none."""
+        return self.faces.factor(face, model)
 
     def save(self) -> Memory:
         """For the next iteration, whose working set shares most of this one."""
@@ -169,6 +200,8 @@ WHOLE = Effort(6, 1e-4, 3e-2)
 FIRST_STEPS = 3
 #: Atoms up to which models are solved as exactly as that at hardly any cost.
 FEW, FINE = 512, 1e-3
+#: Share of the atoms in use that may join for a working set to be calm.
+JOINING = 0.05
 #: Products up to whose cost a Gram matrix is cheap.
 CHEAP = 5.0
 #: Rows for each atom that a sampled matrix has at least.
@@ -177,7 +210,16 @@ SAMPLED = 20
 SLOW = 0.3
 
 
-def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effort) -> None:
+def effort(fresh: int, support: int, whole: bool = False) -> Effort:
+    """How far steps go when so many atoms join those in use; `whole` if all that there are did."""
+    if fresh > JOINING * support:
+        return WHOLE if whole else GROWING
+    return CALM if fresh else SETTLED
+
+
+def newton_steps(
+    point: Standpoint, gram: Curvature, at: Weights, gap: float, effort: Effort
+) -> None:
     """Newton steps in place, until the gap on these atoms is `effort.enough` of `gap`.
 
     The matrix of a step may be that of an earlier one, and so its factors: a step then costs a few
@@ -188,7 +230,7 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
     # Where the matrix is cheap, it is never old.
     stale = STALE if gram.working.gram_work > CHEAP else STALE_EXACT
     for step in range(effort.steps):
-        bends = point.bends if raised is None else np.maximum(raised, point.bends)
+        bends = point.bends if raised is None else point.over(raised)
         slopes = gram.working.combine(point.slopes)
         excess = float(point.slopes.sum()) if point.free else 0.0
         # Before the matrix follows: what has been reached needs none.
@@ -226,15 +268,12 @@ def newton_steps(point: Point, gram: Gram, at: Weights, gap: float, effort: Effo
             at.u, at.slack = u, slack
         else:
             at.place(held + t * d, signs)
-        if t == 0.0:
-            if raised is None:
-                return
-            continue
-        point.move(dz, t)
+        if t > 0.0:
+            point.move(dz, t)
 
 
 def minimise(
-    gram: Gram, model: AtomModel, slopes: Vector, at: Weights, tolerance: float
+    gram: Curvature, model: AtomModel, slopes: Vector, at: Weights, tolerance: float
 ) -> tuple[Vector, float]:
     """(u, slack) of the model's minimiser: pairwise steps, and exact ones on the face they find.
 
@@ -254,7 +293,7 @@ def minimise(
 
 
 def _on_face(
-    gram: Gram, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
+    gram: Curvature, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
 ) -> float:
     """The minimiser on the face of u, or as far towards it as u stays in the set; in place."""
     from scipy.linalg import cho_solve

@@ -148,8 +148,7 @@ def _newton_step(
     both = np.vstack([left, right])
     value, slopes = seen.value(z), seen.matrix(seen.slopes(z))
     g = np.vstack([slopes @ right, slopes.T @ left])
-    bend = seen.bends(z)
-    bent = seen.bending(bend)
+    bent = seen.bending(bend := seen.bends(z))
     norm2, along = float(np.vdot(both, both)), -float(np.vdot(g, both))
     bound = norm2 >= 2 * radius * (1 - 1e-10) and along > 0
     s = along / norm2 if bound else 0.0

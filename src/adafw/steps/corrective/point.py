@@ -1,6 +1,7 @@
 """Where a corrective step stands: predictions, intercept, and the derivatives of f in them."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -15,30 +16,37 @@ Vector = NDArray[np.float64]
 ARMIJO = 1e-4
 
 
-class Point:
-    """f(x, b) as a function of the predictions z = A x + b, moved along as x and b move.
+class Standpoint(ABC):
+    """f as a function of predictions z, moved along; `slopes` and `bends` are its derivatives."""
 
-    `slopes` and `bends` are phi_i' / m and phi_i'' / m; an intercept b, where there is one, moves
-    with x: a step takes it out of its model (`Point.free`). Rows less their mean are rows with an
-    intercept: of squares, whose bends are the weights of that mean, it is the same model.
-    """
+    #: Whether an intercept is yet to be taken out of models.
+    free: bool
+    z: Vector
+    value: float
+    slopes: Vector
+    bends: Vector
 
-    def __init__(self, f: LinearModel | WithIntercept, x: Array) -> None:
-        self.model: LinearModel = f.model if isinstance(f, WithIntercept) else f
-        self.rows, centred = self.model.rows.plain
-        self.free = isinstance(f, WithIntercept) or centred
-        z, b = f.predictions(x)
-        if z.dtype == np.float64 and not centred:
-            self.z, known = (z + b if b else z), f.curves(x)
-        else:
-            self.z = z.astype(np.float64) + b
-            known = self.model.curves_at(self.z)
-        self.value, self.slopes, self.bends = known
+    @abstractmethod
+    def curves_at(self, z: Vector) -> tuple[float, Vector, Vector]:
+        """(value, slopes, bends) at z."""
+
+    @abstractmethod
+    def raised_bends(self, dz: Vector) -> Vector:
+        """Second derivatives no less than their mean between z and z + dz: what was met there."""
+
+    def over(self, raised: Vector) -> Vector:
+        """Bends that know what `raised_bends` met before the last move."""
+        return np.maximum(raised, self.bends)
+
+    def start(self, z: Vector, known: tuple[float, Vector, Vector] | None = None) -> None:
+        """Stands at z."""
+        self.z = z
+        self.value, self.slopes, self.bends = known or self.curves_at(z)
         self._tried: tuple[float, Vector, float, Vector, Vector] | None = None
 
     @property
     def curves(self) -> tuple[float, Vector, Vector]:
-        """As `LinearModel.curves_at` gives them."""
+        """As `curves_at` gives them."""
         return self.value, self.slopes, self.bends
 
     def shift(self, mixed_move: float, total: float) -> float:
@@ -56,7 +64,7 @@ class Point:
         t = 1.0
         for _ in range(40):
             z = self.z + dz if t == 1.0 else self.z + t * dz
-            known = self.model.curves_at(z)
+            known = self.curves_at(z)
             new = known[0] + t * toll
             self._tried = (t, z, *known)
             if new <= self.value + ARMIJO * t * slope + noise:
@@ -70,12 +78,33 @@ class Point:
         """z <- z + t dz; the step size that was tried last costs nothing more."""
         if self._tried is None or self._tried[0] != t:
             z = self.z + t * dz
-            self._tried = (t, z, *self.model.curves_at(z))
+            self._tried = (t, z, *self.curves_at(z))
         _, self.z, self.value, self.slopes, self.bends = self._tried
         self._tried = None
 
+
+class Point(Standpoint):
+    """f(x, b) as a function of the predictions z = A x + b, moved along as x and b move.
+
+    `slopes` and `bends` are phi_i' / m and phi_i'' / m; an intercept b, where there is one, moves
+    with x: a step takes it out of its model (`free`). Rows less their mean are rows with an
+    intercept: of squares, whose bends are the weights of that mean, it is the same model.
+    """
+
+    def __init__(self, f: LinearModel | WithIntercept, x: Array) -> None:
+        self.model: LinearModel = f.model if isinstance(f, WithIntercept) else f
+        self.rows, centred = self.model.rows.plain
+        self.free = isinstance(f, WithIntercept) or centred
+        z, b = f.predictions(x)
+        if z.dtype == np.float64 and not centred:
+            self.start(z + b if b else z, f.curves(x))
+        else:
+            self.start(z.astype(np.float64) + b)
+
+    def curves_at(self, z: Vector) -> tuple[float, Vector, Vector]:
+        return self.model.curves_at(z)
+
     def raised_bends(self, dz: Vector) -> Vector:
-        """Second derivatives no less than their mean between z and z + dz: what was met there."""
         return np.asarray(self.model.bends(self.z, [dz]) / self.model.n_terms)
 
 

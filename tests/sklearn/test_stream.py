@@ -1,0 +1,37 @@
+"""One pass of `partial_fit`, done by hand."""
+
+import numpy as np
+import pytest
+
+from adafw.fitting import Design, Settings
+from adafw.sklearn.stream import _BATCH, Stream
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_passes_are_steps_on_batches_in_a_new_order_each(weighted):
+    """Projected AdaGrad on g = sum w_i slope_i a_i / (b * mean w), the intercept likewise."""
+    rng = np.random.default_rng(0)
+    m = 2 * _BATCH
+    A, y = rng.normal(size=(m, 3)), rng.normal(size=m) + 2
+    w = rng.integers(0, 9, m).astype(float) if weighted else None
+    settings = Settings(radius=0.7, learning_rate=0.3, loss="squared", seed=5)
+    plan = settings.plan("regression")
+    design = Design(A, w)
+    s = Stream.begin(design, y, plan, None, 0.25)
+    x, b, sums, squares, t = np.zeros(3), 0.25, np.zeros(3), 0.0, 0
+    for _ in range(2):
+        s = s.advance(design, y, plan)
+        order = np.random.default_rng([5, t]).permutation(m)
+        for batch in (order[:_BATCH], order[_BATCH:]):
+            each = 2 * (A[batch] @ x + b - y[batch])
+            each = each * (1.0 if w is None else w[batch] / w.mean()) / _BATCH
+            g = each @ A[batch]
+            sums = sums + g**2
+            h = 1e-8 + np.sqrt(sums)
+            x = plan.constraint.project(x - 0.3 * g / h, h)
+            squares += each.sum() ** 2
+            b -= 0.3 * each.sum() / (1e-8 + np.sqrt(squares))
+            t += 1
+        np.testing.assert_allclose(s.coef, x, rtol=1e-9)
+        assert s.intercept == pytest.approx(b, rel=1e-9)
+        assert s.t == t

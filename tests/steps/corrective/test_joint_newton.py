@@ -1,0 +1,53 @@
+"""The matrix of several outputs against products with the Hessian, one coefficient at a time."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw import losses
+from adafw.steps.corrective.joint_newton import JointGram, JointPoint, JointRows
+
+
+def problem(loss, intercept):
+    rng = np.random.default_rng(3)
+    A = sparse.random(60, 12, 0.4, random_state=3, format="csr")
+    y = rng.integers(0, 4, 60) if loss.coupled else rng.normal(size=(60, 4))
+    weight = rng.integers(0, 3, 60).astype(float)
+    f = adafw.objectives.MatrixModel(A, y, loss, weight, intercept=intercept)
+    return f, 0.3 * rng.normal(size=(12, 4)), rng
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", [losses.Softmax(), losses.Outputs(losses.Huber(0.5))])
+def test_the_matrix_is_the_hessian_on_the_chosen(loss, intercept):
+    f, x, rng = problem(loss, intercept)
+    chosen = np.sort(rng.choice(48, 17, replace=False))
+    gram, point = JointGram(JointRows(f, chosen)), JointPoint(f, x)
+    gram.follow(point.bends, 0.2)
+    product, found = f.hessian_product(x), np.empty((17, 17))
+    for a, where in enumerate(chosen):
+        unit = np.zeros(48)
+        unit[where] = 1.0
+        found[:, a] = product(unit.reshape(12, 4)).reshape(-1)[chosen]
+    np.testing.assert_allclose(gram.matrix, found, atol=1e-12 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_it_follows_a_few_rows_and_predictions_follow_intercepts(intercept):
+    f, x, rng = problem(losses.Softmax(), intercept)
+    chosen = np.arange(0, 48, 3)
+    gram = JointGram(JointRows(f, chosen))
+    before, after = JointPoint(f, x).bends.copy(), JointPoint(f, x).bends.copy()
+    after[:10] = after[:10, ::-1]  # less than half: only these rows are made anew
+    gram.follow(before, 0.2)
+    gram.follow(after, 0.0)
+    anew = JointGram(JointRows(f, chosen))
+    anew.follow(after, 0.2)
+    np.testing.assert_allclose(gram.matrix, anew.matrix, atol=1e-13)
+    d = rng.normal(size=chosen.size)
+    dz = gram.working.dot(d)
+    slopes = (f.term_weights / f.n_terms)[:, None] * f.loss.curve(after, dz)
+    if intercept:  # what predictions do leaves the sum of slopes where it was
+        np.testing.assert_allclose(slopes.sum(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(gram.working.combine(slopes), gram.matrix @ d, atol=1e-13)
