@@ -191,7 +191,7 @@ def test_float32_regression_has_the_minimum_of_float64(make, fit_intercept):
     assert by_hand == pytest.approx(small.value_, rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:the radius 1000 has no effect")
+@pytest.mark.filterwarnings("ignore:the radius 5 has no effect")
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_float32_numbers_are_predicted_in_float32(outputs):
     rng = np.random.default_rng(0)
