@@ -71,14 +71,14 @@ def overview(tables: dict[str, Any]) -> str:
         sides = [_side(claim["verdict"]) for claim in told]
         form = "reduced" if table.get("reduced") else "full"
         cells = (str(sides.count(i)) for i in range(3))
-        rows.append([f"[{name}](reproduction/{name}.md)", table["title"], form, *cells])
+        rows.append([f"[{name}](reproduction/{name}.md)", *cells, form, table["title"]])
         for claim in told:
             places = claims.setdefault((claim["statement"], claim["source"]), ([], [], []))
             where = f"[{name}](reproduction/{name}.md)"
             places[_side(claim["verdict"])].append(where)
     blocks = [
         "## By experiment",
-        _markdown(["experiment", "what", "form", "holds", "fails", "open"], rows),
+        _markdown(["experiment", "holds", "fails", "open", "form", "what"], rows),
         "## By claim",
         "A number says how many problems of an experiment are meant, where there are several.",
         _markdown(

@@ -18,6 +18,7 @@ extensions = [
     "docstrings",
     "mathml",
     "reference",
+    "verdicts",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
@@ -68,7 +69,7 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
     "doc_module": ("adafw",),
     "reset_modules": ("matplotlib",),
-    "thumbnail_size": (480, 320),
+    "thumbnail_size": (480, 240),
     "default_thumb_file": None,
 }
 

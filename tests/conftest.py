@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +15,22 @@ import adafw
 # The same examples on every run; machines under load are no failure.
 settings.register_profile("adafw", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("adafw")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes only by `clock.sleep(seconds)`, exactly so much; for real, none does."""
+
+    class Clock:
+        now = 1024.0
+
+        def sleep(self, seconds):
+            self.now += seconds
+
+    found = Clock()
+    for name in ("monotonic", "perf_counter", "process_time"):
+        monkeypatch.setattr(time, name, lambda: found.now)
+    return found
 
 
 @pytest.fixture

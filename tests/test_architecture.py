@@ -18,7 +18,7 @@ SOURCES = {p.relative_to(ROOT).as_posix(): p.read_text() for p in sorted(ROOT.rg
 
 # From low to high. A part imports those below it; parts of one layer do not import each other.
 LAYERS = [
-    {"typing", "later"},
+    {"typing", "later", "called"},
     {"checks", "kernels", "memory"},
     {"arrays", "random", "schedules"},
     {"describe", "lanczos"},
@@ -43,6 +43,7 @@ LAYERS = [
     {"experiments"},
     {"commands"},
     {"cli"},
+    {"exports"},
     {"__main__", "__init__"},
 ]
 # Kinds of experiment that do not know others; a series and a zoo are made of convex runs.

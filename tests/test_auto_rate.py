@@ -182,6 +182,51 @@ def test_what_a_window_is_held_against():
     assert promise(adafw.AdaGrad(), 0.1, 0.2) == promise(adafw.AdamSFW(), 9, 10) == (False, 1.5)
 
 
+def test_a_window_is_judged_by_its_own_bend():
+    """On squares, all terms looked at: q = <d, H d> / -<g, d> and the rate by hand."""
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.normal(size=(12, 4)), rng.normal(size=12), losses.Squared())
+    ball, algorithm = adafw.L1Ball(0.5), adafw.AdaFW()
+    begin, end = (
+        adafw.minimize(f, ball, algorithm, max_iterations=n).state for n in (0, Control().least)
+    )
+    d = end.x - begin.x
+    q = (f.gradient(end.x) - f.gradient(begin.x)) @ d / -(f.gradient(begin.x) @ d)
+    first = ball.diameter(4, np.inf) * Control().first
+    factor = np.clip((Control().fresh / q) ** 0.5, 1 / Control().most, Control().most)
+    assert 1 / Control().most < factor < Control().most
+    assert end.search["rate"] == pytest.approx(first * factor, rel=1e-12)
+
+
+def test_windows_grow_with_the_run_up_to_some_epochs():
+    path = AutoRate.__new__(AutoRate)
+    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=4)
+    assert [path._window(t, 400) for t in (0, 39, 50, 1000, 10**5)] == [4, 4, 5, 100, 500]
+    path.algorithm = adafw.AdaFW()
+    assert path._window(10**5, 400) == 5
+
+
+@pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdamSFW"])
+def test_what_is_undone_leaves_no_trace(name):
+    """Back where the window began: point, table, accumulators, draws and records."""
+    f, ball, algorithm = problem(), adafw.L1Ball(5.0), ALGORITHMS[name]
+    begin, s = (
+        adafw.minimize(f, ball, algorithm, max_iterations=n, record_every=1).state for n in (0, 1)
+    )
+    assert "end" in s.search
+    path = AutoRate.__new__(AutoRate)
+    path.first = 7.0
+    rate = s.search["rate"]
+    path._go_back(s)
+    assert s.search == {"rate": pytest.approx(rate / 10)}
+    assert [row[0] for row in s.records] == [0]
+    assert s.gradient_evaluations > begin.gradient_evaluations, "what was done has been done"
+    one, two = begin.to_arrays(), s.to_arrays()
+    for key in one:
+        if key.split(".")[0] in ("x", "t", "rng", "gradient", "step"):
+            np.testing.assert_array_equal(two[key], one[key], err_msg=key)
+
+
 @pytest.mark.parametrize("first", [1e-4, 1e4])
 def test_a_wrong_first_rate_is_soon_forgotten(first, monkeypatch):
     f, ball = problem(1500, 30), adafw.L1Ball(5.0)

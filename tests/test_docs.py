@@ -8,7 +8,11 @@ import contextlib
 import doctest
 import inspect
 import io
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -129,8 +133,58 @@ def test_new_loss_from_the_docs_keeps_its_contract():
     assert loss.value(y, y).max() <= 1e-15
 
 
+#: page -> the file it makes, the registry, the contract, and the options of its tests.
+RECIPES = {
+    "add_a_constraint.md": (
+        "src/adafw/constraints/ellipsoid.py", "src/adafw/constraints/exports.py",
+        "tests/contracts/test_sets.py",
+        ["-k", "Ellipsoid or held_to_it or has_a_name or has_an_example",
+         "tests/paper/test_feasibility.py::test_every_set_has_an_example"],
+    ),
+    "add_a_loss.md": (
+        "src/adafw/losses/log_cosh.py", "src/adafw/losses/__init__.py",
+        "tests/contracts/test_losses.py", ["-k", "LogCosh or held_to_it or has_a_name"],
+    ),
+}  # fmt: skip
+CASE = re.compile(r"^ *(?:Case\(|\(losses\.).*,$", re.MULTILINE)
+IMPORT = re.compile(r"^ *from adafw\.\S+ import (\w+) as \1$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_one_file_one_line_of_a_registry_and_one_of_a_contract(name, tmp_path):
+    """Followed in a copy of the library, whose tests then hold the new thing to its contract."""
+    file, registry, contract, options = RECIPES[name]
+    page = ROOT / "docs" / name
+    for folder in ("src", "tests/contracts", "tests/paper"):
+        leave = shutil.ignore_patterns("*.nb[ic]", "*.pyc")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=leave)
+    for kept in ("tests/__init__.py", "tests/conftest.py", "tests/test_names.py", "pyproject.toml"):
+        shutil.copy(ROOT / kept, tmp_path / kept)
+    code, _, _ = next(blocks(page))
+    (tmp_path / file).write_text(code)
+    line = IMPORT.search(page.read_text())[0].strip()
+    add(tmp_path / registry, "\nfrom adafw.later import public\n", f"\n{line}")
+    tried = CASE.search(page.read_text())[0].strip()
+    add(tmp_path / contract, "\n]", f"\n    {tried.replace('AXES', '[3.0, 0.5, 0.1, 1.0]')}")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", contract,
+         "tests/test_names.py", *options],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'src'}{os.pathsep}{tmp_path}"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 10
+
+
+def add(path, before, line):
+    """Puts a line before a mark, of which the first one counts."""
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, f"{line}{before}", 1))
+
+
 # Files that the recipes make.
-NEW = {"src/adafw/constraints/ellipsoid.py", "src/adafw/gradients/momentum.py"}
+NEW = {"src/adafw/gradients/momentum.py", *(made for made, *_ in RECIPES.values())}
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda p: p.name)

@@ -110,6 +110,13 @@ def test_formulas_of_docstrings_become_signs():
     assert formulas("n_terms and coef_") == "n\\_terms and coef\\_"
 
 
+def test_types_of_signatures_have_the_names_of_the_sources():
+    shortened = load(DOCS / "_ext" / "docstrings.py", ROOT / "tools", DOCS / "_ext").shortened
+    long = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.floating[~typing.Any]]]"
+    assert shortened(f"(x0: {long} | None = None)") == "(x0: Array | None = None)"
+    assert shortened("ndarray[tuple[Any, ...], dtype[Any]]") == "Array"
+
+
 def test_broken_links_are_found(tmp_path):
     tool = load(ROOT / "tools" / "links.py")
     (tmp_path / "a.html").write_text('<a href="b.html#here">x</a><a href="https://x.org">y</a>')

@@ -16,16 +16,19 @@ import tempfile
 import venv
 import zipfile
 from pathlib import Path
+from typing import NoReturn
 
 from packaging.metadata import Metadata
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_WHEEL = 1_000_000
+PATIENCE = 3600  # seconds for one command: installing on a busy machine takes long
 IN_WHEEL = (
     "adafw/__init__.py", "adafw/py.typed", "adafw/experiments/specs/svm.toml", "adafw/cli.py",
 )  # fmt: skip
 IN_SDIST = (
     "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "constraints.txt",
+    ".github/workflows/ci.yml",
     "tests/conftest.py", "docs/conf.py", "examples/plot_01_first_fit.py", "tools/dist.py",
 )  # fmt: skip
 NEVER = (".nbi", ".nbc", ".pyc", "_build", ".venv", ".git/")
@@ -41,7 +44,7 @@ algorithms = [{ name = "AdaCSFW", learning_rate = 0.1 }, { name = "CSFW" }]
 TYPED = "import adafw\nreveal_type(adafw.L1Ball(1.0).radius)\nadafw.L1Ball('wide')\n"
 
 
-def fail(reason: str) -> None:
+def fail(reason: str) -> NoReturn:
     """Ends with one sentence."""
     sys.exit(f"dist: {reason}")
 
@@ -100,11 +103,16 @@ def smoke(wheel: Path, version: str) -> None:
         bin_ = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
 
         def run(*words: object, check: bool = True) -> str:
-            done = subprocess.run(
-                [str(w) for w in words], cwd=folder, text=True, capture_output=True, timeout=900
-            )
+            line = " ".join(map(str, words))
+            try:
+                done = subprocess.run(
+                    [str(w) for w in words], cwd=folder, text=True, capture_output=True,
+                    timeout=PATIENCE,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                fail(f"{line} did not end within {PATIENCE} s.")
             if check and done.returncode:
-                fail(f"{' '.join(map(str, words))} ended with\n{done.stdout}{done.stderr}")
+                fail(f"{line} ended with\n{done.stdout}{done.stderr}")
             return done.stdout + done.stderr
 
         pip = (bin_ / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check")

@@ -44,7 +44,7 @@ def licence(name: str) -> str:
             c.split(" :: ")[-1] for c in found.get_all("Classifier") or () if "License ::" in c
         ]
         text = "; ".join(kinds) or (found.get("License") or "unknown").splitlines()[0]
-    return text if len(text) < 60 else text[:57] + "..."
+    return text
 
 
 def page() -> str:

@@ -108,13 +108,15 @@ def lines() -> Iterator[str]:
 
 
 def undocumented() -> list[str]:
-    """Public names without a docstring."""
-    return [
-        f"{module}.{name}"
-        for module in MODULES
-        for name, thing in public_names(module).items()
-        if callable(thing) and not inspect.getdoc(thing)
-    ]
+    """Public names, methods and properties without a docstring of their own or of a base."""
+    found = []
+    for module in MODULES:
+        for name, thing in public_names(module).items():
+            inside = members(thing) if inspect.isclass(thing) else ()
+            things = {f"{module}.{name}": thing} if callable(thing) else {}
+            things |= {f"{module}.{name}.{member}": getattr(thing, member) for member in inside}
+            found += [full for full, thing in things.items() if not inspect.getdoc(thing)]
+    return found
 
 
 def main() -> None:

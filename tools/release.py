@@ -24,12 +24,21 @@ def named() -> dict[str, str]:
     return found
 
 
+def waiting() -> bool:
+    """Whether changes still stand under Unreleased, where readers of a release do not look."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    match = re.search(r"^## Unreleased\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    return bool(match and match[1].strip())
+
+
 def main() -> None:
-    """Ends with a sentence if one of them differs."""
+    """Ends with a sentence if one of them differs, or a change is under no version."""
     wanted = sys.argv[1].removeprefix("v") if len(sys.argv) > 1 else ""
     for file, version in named().items():
         if version != wanted:
             sys.exit(f"the tag must name the version of {file}, {version}; got v{wanted}.")
+    if waiting():
+        sys.exit(f"CHANGELOG.md must have its Unreleased changes under {wanted} before a release.")
     print(f"all name {wanted}")
 
 

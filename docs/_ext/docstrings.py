@@ -37,10 +37,13 @@ _INDEX = re.compile(
 _POWER = re.compile(r"\^(\{[^}]*\}|\([^()]*\)|-?[\w./]+|∞)")
 _NAME = re.compile(r"`([^`]+)`")
 _SECTION = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
+_FROM = r"~?(?:\w+\.)*"  # autodoc's signatures say where a type is from
 _ALIASES = [
-    (r"ndarray\[tuple\[Any, \.\.\.\], dtype\[Any\]\]", "Array"),
-    (r"ndarray\[tuple\[Any, \.\.\.\], dtype\[[^][]*(?:\[Any\])?\]\]", "Array"),
-    (r"NDArray\[Any\]", "Array"),
+    (
+        rf"{_FROM}ndarray\[tuple\[{_FROM}Any, \.\.\.\], {_FROM}dtype\[[^][]*(?:\[[^][]*\])?\]\]",
+        "Array",
+    ),
+    (rf"{_FROM}NDArray\[{_FROM}Any\]", "Array"),
     (r"(?<== )_SEED\b", "0"),
 ]
 #: Names that `...` may mean, filled by the extension that lists the reference pages.

@@ -1,7 +1,7 @@
 """Drawings from committed numbers and small fits: `python docs/pictures/measured.py`.
 
 Written are docs/figures/projection_free.svg (from docs/reproduction/dear-sets.json), penalty.svg,
-and front.svg, the figure of README and landing page.
+and front.svg, the figure of README, whose halves are those of the landing page.
 """
 
 import json
@@ -66,29 +66,49 @@ def penalty():
     save(figure, "penalty")
 
 
-def front():
-    """What it is, in one look: steps to corners of a set, and a proof that closes in."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), width_ratios=[1, 1.25])
-    plane(left)
+def corners(ax):
+    """Steps to corners of a set."""
+    plane(ax)
     seen = []
     plain = adafw.FW(step_size=adafw.steps.LineSearch())
     adafw.minimize(F, BALL, plain, x0=np.array([-0.45, 0.15]), max_iterations=9, record_every=1,
                    callbacks=[lambda s, r: seen.append(s.x.copy())], max_epochs=1e9)  # fmt: skip
-    left.plot(*np.array(seen).T, "-o", color=LINE, markersize=4, linewidth=1.2)
-    dot(left, minimum(), "best point\nof the set", GOOD, (-76, -22))
-    left.set_title("Steps to corners: never outside,\nno projection", fontsize=10)
+    ax.plot(*np.array(seen).T, "-o", color=LINE, markersize=4, linewidth=1.2)
+    dot(ax, minimum(), "", GOOD)
+    ax.annotate("best point\nof the set", minimum(), xytext=(0.72, -0.95), color=GOOD,
+                arrowprops={"arrowstyle": "-", "color": GOOD, "lw": 0.8, "shrinkB": 4})  # fmt: skip
+    ax.set_title("Steps to corners: never outside,\nno projection", fontsize=10)
+
+
+def certified(ax):
+    """A loss and its proven bound, which close in on the minimum."""
     A, y = adafw.datasets.text_like(m=3_000, n=8_000, seed=0)
     f = adafw.LinearModel(A, y, adafw.losses.Logistic())
     t = adafw.minimize(f, adafw.L1Ball(60.0), adafw.CSFW(), max_epochs=60).trace
     epoch = np.maximum(t["epoch"], 0.05)
-    right.fill_between(epoch, t["lower_bound"], t["value"], color=SET, alpha=0.15)
-    right.plot(epoch, t["value"], color=LINE, label="loss of the fit")
-    right.plot(epoch, t["lower_bound"], color=SET, label="proven: nothing in the set is lower")
-    right.set(xscale="log", xlabel="passes over the data (3 000 x 8 000, sparse)",
-              ylim=(t["lower_bound"][2] - 0.06, t["value"][0] + 0.01))  # fmt: skip
-    right.set_title("Every run knows how good it is", fontsize=10)
-    right.legend(frameon=False, loc="lower right")
+    ax.fill_between(epoch, t["lower_bound"], t["value"], color=SET, alpha=0.15)
+    ax.plot(epoch, t["value"], color=LINE, label="loss of the fit")
+    ax.plot(epoch, t["lower_bound"], color=SET, label="proven: nothing in the set is lower")
+    ax.set(xscale="log", xlabel="passes over the data (3 000 x 8 000, sparse)",
+           ylim=(t["lower_bound"][2] - 0.06, t["value"][0] + 0.01))  # fmt: skip
+    ax.set_title("Every run knows how good it is", fontsize=10)
+    ax.legend(frameon=False, loc="lower right")
+
+
+def front():
+    """What it is, in one look; and each half by itself, for pages that put them one below the
+    other on a phone."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), width_ratios=[1, 1.25])
+    corners(left)
+    certified(right)
     save(figure, "front")
+    for draw, name, size in (
+        (corners, "front_corners", (4.2, 3.7)),
+        (certified, "front_certified", (5.4, 3.7)),
+    ):
+        figure, ax = plt.subplots(figsize=size)
+        draw(ax)
+        save(figure, name)
 
 
 def main():

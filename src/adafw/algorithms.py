@@ -1,12 +1,12 @@
 """The paper's algorithms by name, each a pair of a gradient estimator and a step."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from adafw import gradients, metrics
 from adafw.algorithm import Algorithm
 from adafw.gradients import GradientEstimator
-from adafw.schedules import OpenLoop, QuadraticGrowth, Share
+from adafw.schedules import BatchSizeLike, OpenLoop, QuadraticGrowth, RateLike, Share
 from adafw.steps import (
     AdaptiveStep,
     AwayStep,
@@ -28,36 +28,46 @@ from adafw.typing import ScheduleLike
 # Template 1: Frank-Wolfe steps ------------------------------------------------------------------
 
 
-def FW(step_size: Any = OpenLoop()) -> Algorithm:
+def FW(step_size: ScheduleLike | StepRule = OpenLoop()) -> Algorithm:
     """Frank-Wolfe with exact gradients (1956); `step_size` may be a rule, as `LineSearch()`."""
     return Algorithm(gradients.Full(), FrankWolfeStep(step_size), "FW")
 
 
-def SFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def SFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Stochastic Frank-Wolfe; b_t = ceil(t^2 / sqrt(m)) up to m (Hazan and Luo 2016)."""
     return Algorithm(_growing(batch_size), FrankWolfeStep(step_size), "SFW")
 
 
-def _growing(batch_size: ScheduleLike | None) -> gradients.Minibatch:
+def _growing(batch_size: BatchSizeLike | None) -> gradients.Minibatch:
     return gradients.Minibatch(QuadraticGrowth() if batch_size is None else batch_size)
 
 
-def SVRF(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def SVRF(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Variance-reduced Frank-Wolfe; b_t = t up to m // 10 (Hazan and Luo 2016)."""
     return Algorithm(gradients.SVRF(batch_size), FrankWolfeStep(step_size), "SVRF")
 
 
-def SPIDERFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def SPIDERFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """SPIDER Frank-Wolfe; b_t doubling up to m (Yurtsever et al. 2019, Shen et al. 2019)."""
     return Algorithm(gradients.SPIDER(batch_size), FrankWolfeStep(step_size), "SPIDERFW")
 
 
-def ORGFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def ORGFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Online recursive-gradient Frank-Wolfe; b_t = m // 100 (Xie et al. 2020)."""
     return Algorithm(gradients.ORGFW(batch_size), FrankWolfeStep(step_size), "ORGFW")
 
 
-def CSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def CSFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Constant batch-size Frank-Wolfe; b = m // 100 (Negiar et al. 2020)."""
     return Algorithm(gradients.CSFW(batch_size), FrankWolfeStep(step_size), "CSFW")
 
@@ -67,19 +77,23 @@ def Corrective() -> Algorithm:
     return Algorithm(gradients.Full(), CorrectiveStep(), "Corrective")
 
 
-def SAGAFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def SAGAFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Frank-Wolfe with SAGA's estimate; b = m // 100 (Reddi et al. 2016)."""
     return Algorithm(gradients.SAGA(batch_size), FrankWolfeStep(step_size), "SAGAFW")
 
 
-def MSFW(step_size: Any = OpenLoop(), batch_size: ScheduleLike | None = None) -> Algorithm:
+def MSFW(
+    step_size: ScheduleLike | StepRule = OpenLoop(), batch_size: BatchSizeLike | None = None
+) -> Algorithm:
     """Stochastic Frank-Wolfe with momentum; b = m // 100 (Mokhtari, Hassani, Karbasi 2020)."""
     return Algorithm(gradients.Momentum(batch_size), FrankWolfeStep(step_size), "MSFW")
 
 
 def LSVRFW(
-    step_size: Any = OpenLoop(),
-    batch_size: ScheduleLike | None = None,
+    step_size: ScheduleLike | StepRule = OpenLoop(),
+    batch_size: BatchSizeLike | None = None,
     probability: ScheduleLike | None = None,
 ) -> Algorithm:
     """Frank-Wolfe with loopless SVRG's estimate; b = m // 100, p = b / m (Nazykov et al. 2024)."""
@@ -88,8 +102,8 @@ def LSVRFW(
 
 
 def PAGEFW(
-    step_size: Any = OpenLoop(),
-    batch_size: ScheduleLike | None = None,
+    step_size: ScheduleLike | StepRule = OpenLoop(),
+    batch_size: BatchSizeLike | None = None,
     probability: ScheduleLike | None = None,
 ) -> Algorithm:
     """Frank-Wolfe with PAGE's estimate; b = m // 100, p = b / (m + b) (Beznosikov et al. 2024)."""
@@ -97,7 +111,7 @@ def PAGEFW(
 
 
 def LuFreundFW(
-    step_size: ScheduleLike = OpenLoop(), batch_size: ScheduleLike | None = None
+    step_size: ScheduleLike = OpenLoop(), batch_size: BatchSizeLike | None = None
 ) -> Algorithm:
     """Frank-Wolfe with substitute gradients; b = m // 100 (Lu and Freund 2021)."""
     gradient = gradients.LuFreund(batch_size, step_size)
@@ -123,7 +137,9 @@ def BPCG(step_size: StepRule = LineSearch(), lazy: bool = False) -> Algorithm:
 
 
 def BoostFW(
-    step_size: Any = ShortStep(), rounds: int | None = None, improvement: float = 1e-3
+    step_size: ScheduleLike | StepRule = ShortStep(),
+    rounds: int | None = None,
+    improvement: float = 1e-3,
 ) -> Algorithm:
     """Boosted Frank-Wolfe with exact gradients and short steps (Combettes and Pokutta 2020)."""
     return Algorithm(gradients.Full(), BoostedStep(step_size, rounds, improvement), "BoostFW")
@@ -133,7 +149,7 @@ def BoostCSFW(
     step_size: ScheduleLike = OpenLoop(),
     rounds: int | None = None,
     improvement: float = 1e-3,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
 ) -> Algorithm:
     """Boosted steps with CSFW's estimate; b = m // 100, step 2 / (t + 2)."""
     step = BoostedStep(step_size, rounds, improvement)
@@ -148,7 +164,7 @@ def CGS(L: float | None = None, diameter: float | None = None) -> Algorithm:
 def SCGS(
     L: float | None = None,
     diameter: float | None = None,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
 ) -> Algorithm:
     """Stochastic conditional gradient sliding; minibatches of m // 100 (Lan and Zhou 2016)."""
     step = SlidingStep(LanZhou(stochastic=True), L, diameter)
@@ -158,7 +174,7 @@ def SCGS(
 def STORC(
     L: float | None = None,
     diameter: float | None = None,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
 ) -> Algorithm:
     """Variance-reduced sliding in stages; b = m // 100 (Hazan and Luo 2016)."""
     step = SlidingStep(HazanLuo(), L, diameter)
@@ -173,26 +189,26 @@ class AdaptivePreset(Protocol):
 
     def __call__(
         self,
-        learning_rate: ScheduleLike | str = "auto",
+        learning_rate: RateLike = "auto",
         inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
-        batch_size: ScheduleLike | None = None,
+        batch_size: BatchSizeLike | None = None,
         inner: str = "frank_wolfe",
     ) -> Algorithm: ...
 
 
 def _adaptive(
-    name: str, doc: str, estimator: Callable[[ScheduleLike | None], GradientEstimator]
+    name: str, doc: str, estimator: Callable[[BatchSizeLike | None], GradientEstimator]
 ) -> AdaptivePreset:
     """The preset that joins an estimate with Template 3 and AdaGrad's metric."""
 
     def preset(
-        learning_rate: ScheduleLike | str = "auto",
+        learning_rate: RateLike = "auto",
         inner_steps: int | None = None,
         max_step: ScheduleLike = 1.0,
         offset: float = 1e-8,
-        batch_size: ScheduleLike | None = None,
+        batch_size: BatchSizeLike | None = None,
         inner: str = "frank_wolfe",
     ) -> Algorithm:
         metric = metrics.AdaGrad(offset)
@@ -205,7 +221,7 @@ def _adaptive(
 
 
 def AdaFW(
-    learning_rate: ScheduleLike | str = "auto",
+    learning_rate: RateLike = "auto",
     inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
@@ -245,11 +261,11 @@ AdaCSFW = _adaptive(
 
 
 def AdamSFW(
-    learning_rate: ScheduleLike | str = "auto",
+    learning_rate: RateLike = "auto",
     inner_steps: int | None = None,
     max_step: ScheduleLike = 1.0,
     offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
     inner: str = "frank_wolfe",
 ) -> Algorithm:
@@ -263,9 +279,9 @@ def AdamSFW(
 
 
 def AdaGrad(
-    learning_rate: ScheduleLike | str = "auto",
+    learning_rate: RateLike = "auto",
     offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
     gradient: GradientEstimator | None = None,
 ) -> Algorithm:
     """Algorithm 2: projected AdaGrad; minibatches of m // 100, or any `gradient` estimator."""
@@ -274,9 +290,9 @@ def AdaGrad(
 
 
 def AMSGrad(
-    learning_rate: ScheduleLike | str = "auto",
+    learning_rate: RateLike = "auto",
     offset: float = 1e-8,
-    batch_size: ScheduleLike | None = None,
+    batch_size: BatchSizeLike | None = None,
     gradient: GradientEstimator | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
 ) -> Algorithm:
@@ -286,7 +302,7 @@ def AMSGrad(
 
 
 def _estimator(
-    gradient: GradientEstimator | None, batch_size: ScheduleLike | None
+    gradient: GradientEstimator | None, batch_size: BatchSizeLike | None
 ) -> GradientEstimator:
     if gradient is None:
         return gradients.Minibatch(Share(100) if batch_size is None else batch_size)

@@ -74,7 +74,7 @@ SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
 
 def is_auto(algorithm: Algorithm) -> bool:
     """Whether the learning rate of the step is "auto"."""
-    return isinstance(getattr(algorithm.step, "learning_rate", None), str)
+    return algorithm.step.rate == "auto"
 
 
 class AutoRate:
@@ -230,8 +230,7 @@ class AutoRate:
 
     def _at(self, rate: float) -> Algorithm:
         """The algorithm with a rate of its own."""
-        step: Any = replace(self.algorithm.step, learning_rate=rate)  # type: ignore[type-var]
-        return replace(self.algorithm, step=step)
+        return replace(self.algorithm, step=self.algorithm.step.with_rate(rate))
 
     def _used_up(self, s: State, n_terms: int) -> bool:
         """Whether a limit other than that on iterations, which n stands for, is reached."""

@@ -5,8 +5,9 @@ program uses a few. A package therefore keeps its names in a module `exports`, a
 hands them out; type checkers see the plain imports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -19,7 +20,8 @@ def later(exports: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         if name == "__all__" or not name.startswith("__"):
             # Not `from package import exports`, which would ask this function for `exports`.
             found = vars(import_module(exports))
-            if name in found:
+            # Half of it is there while it is being imported, and asked for by what it imports.
+            if name in found and (name == "__all__" or name in found.get("__all__", found)):
                 vars(import_module(package))[name] = found[name]  # asked for here once only
                 return found[name]
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -28,3 +30,14 @@ def later(exports: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         return sorted(import_module(exports).__all__)
 
     return get, names
+
+
+def public(names: Mapping[str, Any], but: tuple[str, ...] = ()) -> list[str]:
+    """`__all__` of a module with these names: all but modules and those with an underscore.
+
+    Type checkers go by `import X as X`, so that no name need be written a second time.
+    """
+    return [
+        name for name, thing in names.items()
+        if not (name.startswith("_") or name in but or isinstance(thing, ModuleType))
+    ]  # fmt: skip

@@ -20,6 +20,7 @@ from adafw.progress import Progress
 from adafw.random import as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, as_record
 from adafw.result import Result, conclude
+from adafw.schedules import at
 from adafw.solver import Diverged, FastPath, State
 from adafw.stopping import Interrupts, Limits
 from adafw.typing import Array
@@ -138,8 +139,8 @@ def minimize(
 
 def _rate(algorithm: Algorithm, t: int) -> float | None:
     """eta of the last iteration, if the step has one."""
-    schedule = getattr(algorithm.step, "learning_rate", None)
-    return None if schedule is None else float(schedule(max(0, t - 1)))
+    schedule = algorithm.step.rate
+    return None if schedule is None else at(schedule, max(0, t - 1))
 
 
 @dataclass

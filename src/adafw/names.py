@@ -1,32 +1,30 @@
 """Sets, losses and algorithms by name: one table for the command line, estimators and experiments.
 
 Wherever a name is taken, the short one ("l1", "logistic") and that of the Python object ("L1Ball",
-"Logistic") mean the same. To add one: a line of SETS, LOSSES or ALGORITHMS.
+"Logistic") mean the same. Sets and losses declare theirs (`called`), presets are lines here.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from adafw import algorithms, constraints, losses
 from adafw.algorithm import Algorithm
+from adafw.called import NEEDED as NEEDED
+from adafw.called import Called
 from adafw.constraints.base import Constraint
 from adafw.losses import Loss, Task
 
 T = TypeVar("T")
-
-#: Stands for a parameter that has no default.
-NEEDED: Any = ...
 
 
 @dataclass(frozen=True)
 class Named(Generic[T]):
     """What one name stands for.
 
-    `parameters`: beside the radius, with the default that a linear model takes (NEEDED if none).
-    `sized`: whether there is a radius. `matrices`: whether a set holds nothing but those.
-    `per_column`: whether it holds each column of a matrix, and not the matrix as a whole.
+    Its members are those of `Called`; `sized`: whether there is a radius.
     """
 
     name: str
@@ -79,45 +77,26 @@ class Registry(Generic[T]):
         return make(**parameters)
 
 
-_shape = {"shape": NEEDED}
+def _collected(kind: str, package: ModuleType) -> "Registry[Any]":
+    """All classes of a package that declare a name, in the order of its exports."""
+    found = []
+    for long_name in package.__all__:
+        thing = getattr(package, long_name)
+        # Of the class itself: a subclass does not go by the name of its base.
+        called = vars(thing).get("called") if inspect.isclass(thing) else None
+        if isinstance(called, Called):
+            sized = "radius" in inspect.signature(thing).parameters
+            found.append(Named(called.name, thing, called.help, called.parameters, sized,
+                               called.matrices, called.per_column))  # fmt: skip
+    return Registry(kind, *found)
 
-SETS: Registry[Constraint] = Registry(
-    "constraint",
-    Named("l1", constraints.L1Ball, "sum of |x_i| <= radius: few features"),
-    Named("l2", constraints.L2Ball, "Euclidean norm <= radius"),
-    Named("linf", constraints.LInfBall, "every |x_i| <= radius"),
-    Named("lp", constraints.LpBall, "p-norm <= radius", {"p": NEEDED}),
-    Named("simplex", constraints.Simplex, "x >= 0 of sum radius", per_column=True),
-    Named("unit_simplex", constraints.UnitSimplex, "x >= 0 of sum <= radius", per_column=True),
-    Named("ksparse", constraints.KSparse, "|x_i| <= radius, their sum <= k radius", {"k": 10}),
-    Named("group", constraints.GroupBall, "sum of the groups' norms <= radius", {"groups": NEEDED}),
-    Named("nuclear", constraints.NuclearBall, "singular values of sum <= radius", _shape),
-    Named("spectral", constraints.SpectralBall, "singular values <= radius", _shape),
-    Named("nonnegative", constraints.Nonnegative, "0 <= x_i <= radius"),
-    Named("monotone", constraints.Monotone, "-radius <= x_1 <= ... <= x_n <= radius",
-          per_column=True),
-    Named("box", constraints.Box, "lower_i <= x_i <= upper_i",
-          {"lower": NEEDED, "upper": NEEDED}, sized=False),
-    Named("hull", constraints.Hull, "mixtures of given vertices", {"vertices": NEEDED}, False,
-          per_column=True),
-    Named("polytope", constraints.Polytope, "A_ub x <= b_ub, A_eq x = b_eq, bounds",
-          {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)}, False,
-          per_column=True),
-    Named("birkhoff", constraints.Birkhoff, "doubly stochastic matrices", {}, False, matrices=True),
-)  # fmt: skip
+
+SETS: Registry[Constraint] = _collected("constraint", constraints)
 
 #: Those that coefficients of a linear model can lie in.
 VECTOR_SETS: Registry[Constraint] = Registry(SETS.kind, *(e for e in SETS if not e.matrices))
 
-LOSSES: Registry[Loss] = Registry(
-    "loss",
-    Named("logistic", losses.Logistic, "ln(1 + exp(-y z)), with probabilities"),
-    Named("squared_hinge", losses.SquaredHinge, "max(0, 1 - y z)^2"),
-    Named("smoothed_hinge", losses.SmoothedHinge, "the hinge, its kink rounded off", {"width": 1}),
-    Named("squared", losses.Squared, "(y - z)^2"),
-    Named("huber", losses.Huber, "quadratic up to |y - z| = delta, linear beyond", {"delta": 1}),
-    Named("poisson", losses.Poisson, "for counts of mean exp(z)"),
-)
+LOSSES: Registry[Loss] = _collected("loss", losses)
 
 
 def _preset(make: Callable[..., Algorithm]) -> Named[Algorithm]:

@@ -28,7 +28,7 @@ class Generic:
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         """Compiles the products and passes over long vectors that an iteration asks for."""
         s.workspace = {}  # of another path, and out of date after the first iteration
-        _warm_up(f, algorithm)
+        _warm_up(f)
         algorithm.step.prepare(f, constraint, s.x, s.step)
 
     def run(
@@ -71,14 +71,10 @@ def fast_paths() -> Sequence[FastPath]:
     return PATHS
 
 
-def _warm_up(f: Any, algorithm: Algorithm) -> None:
-    from adafw.metrics import AdaGrad
+def _warm_up(f: Any) -> None:
     from adafw.objectives import LinearModel, WithIntercept
 
     if type(f) not in (LinearModel, WithIntercept):
         return
     first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
     f.combine(f.slopes(zero, first), first)
-    metric: Any = getattr(algorithm.step, "metric", None)
-    if type(metric) is AdaGrad:
-        metric.update(zero, 0, metric.init(zero))

@@ -6,7 +6,7 @@ Wherever the paper has a subscript t, a number, one of these or any function of 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from adafw import checks
 from adafw.typing import ScheduleLike
@@ -127,6 +127,11 @@ class Schedule:
         return f"{self.rule:g}" if isinstance(self.rule, float) else _label(self.rule)
 
 
+#: What is taken for a learning rate, and what a step keeps: "auto" is for `minimize` to fill in.
+RateLike: TypeAlias = ScheduleLike | str
+Rate: TypeAlias = Schedule | Literal["auto"]
+
+
 def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.inf,
                 *, above: bool = False, infinite: bool = False) -> Schedule:  # fmt: skip
     """`value` as a schedule with a checked range, one that has another range already included."""
@@ -134,15 +139,25 @@ def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.i
     return Schedule(rule, name, low, high, above, infinite)
 
 
-def as_rate(value: ScheduleLike | str, *, infinite: bool = False) -> Schedule | str:
+def as_rate(value: RateLike, *, infinite: bool = False) -> Rate:
     """`value` as a schedule of learning rates; "auto" stays, and is left to the run."""
     if isinstance(value, str):
         if value != "auto":
             raise ValueError(
                 f'learning_rate must be a number, a function of t or "auto", got {value!r}.'
             )
-        return value
+        return "auto"
     return as_schedule(value, "learning_rate", 0, above=True, infinite=infinite)
+
+
+def at(kept: RateLike, t: int) -> float:
+    """The value at t of a field in which `as_schedule` or `as_rate` has put a schedule."""
+    if isinstance(kept, Schedule):
+        return kept(t)
+    raise TypeError(
+        f"a step needs a learning rate that is a number or a function of t, got {kept!r}, which "
+        "minimize alone can do without."
+    )
 
 
 def as_probability(value: ScheduleLike | None) -> Schedule | None:
@@ -198,17 +213,19 @@ class GivenBatch:
 
 
 #: (t, m) -> b_t, an integer >= 1.
-BatchSize = Callable[[int, int], int]
-_RULES = (Share, QuadraticGrowth, LinearGrowth, Doubling, GivenBatch)
+BatchSize: TypeAlias = Callable[[int, int], int]
+BatchSizeRule: TypeAlias = Share | QuadraticGrowth | LinearGrowth | Doubling | GivenBatch
+#: What is taken for a batch size: a number, a function of t, or one of the rules above.
+BatchSizeLike: TypeAlias = ScheduleLike | BatchSizeRule
 
 
-def as_batch_size(value: ScheduleLike | BatchSize | None, default: BatchSize) -> BatchSize:
+def as_batch_size(value: BatchSizeLike | None, default: BatchSizeRule) -> BatchSizeRule:
     """A batch-size rule: `default` for None, a number or a function of t rounded up."""
     if value is None:
         return default
-    if isinstance(value, _RULES):
+    if isinstance(value, BatchSizeRule):
         return value
-    return GivenBatch(as_schedule(value, "batch_size", 0, above=True))  # type: ignore[arg-type]
+    return GivenBatch(as_schedule(value, "batch_size", 0, above=True))
 
 
 def _label(rule: Any) -> str:

@@ -173,19 +173,19 @@ def test_python_names_and_jobs_change_nothing(jobs, folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("option", ["--max-seconds", "--time-limit"])
-def test_seconds_count_from_the_reading_of_the_file_on(option, folder, tmp_path, capsys):
+def test_seconds_count_from_the_reading_of_the_file_on(option, folder, tmp_path, capsys, clock):
     """A file that takes longer to read than there is time leaves none for the fit."""
     from adafw.commands import fitting
 
     def slowly(*arguments):
-        time.sleep(0.3)
+        clock.sleep(0.5)
         return read(*arguments)
 
     read = fitting.read_table
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "read_table", slowly)
         code, out, err = run(
-            capsys, "fit", folder / "iris.csv", "-o", tmp_path / "m", option, 0.2, "--json",
+            capsys, "fit", folder / "iris.csv", "-o", tmp_path / "m", option, 0.25, "--json",
             "--multi-class", "ovr",
         )  # fmt: skip
     assert code == 0

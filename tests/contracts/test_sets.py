@@ -13,6 +13,7 @@ import pytest
 import adafw
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
+from adafw.constraints.flat import FlatSet
 
 GROUPS = np.array([3, 0, 0, 3, 7, 7, 7])
 POINTS = np.random.default_rng(5).standard_normal((9, 4))
@@ -121,6 +122,8 @@ SETS = [
 every_set = pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 plain = [case for case in SETS if case.name != "UserSet"]
+projected = [case for case in SETS if case.set.projection == "metric"]
+every_projection = pytest.mark.parametrize("case", projected, ids=lambda case: case.name)
 ball_like = pytest.mark.parametrize("case", plain, ids=lambda case: case.name)
 
 
@@ -145,10 +148,10 @@ def metric(case, seed, orders):
 
 def test_every_set_is_held_to_it(nothing_left_out):
     tried, where = [case.set for case in SETS], "SETS of tests/contracts/test_sets.py"
-    nothing_left_out(Constraint, "constraints", tried, where, {CountedSet})
+    nothing_left_out(Constraint, "constraints", tried, where, {CountedSet, FlatSet})
     fewer = [constraint for constraint in tried if not isinstance(constraint, adafw.Birkhoff)]
     with pytest.raises(AssertionError, match=f"add a line for Birkhoff to {where}"):
-        nothing_left_out(Constraint, "constraints", fewer, where, {CountedSet})
+        nothing_left_out(Constraint, "constraints", fewer, where, {CountedSet, FlatSet})
 
 
 def test_a_counted_set_passes_everything_on():
@@ -172,17 +175,35 @@ def test_a_counted_set_answers_as_the_set_does(case):
     counted = CountedSet(case.set)
     g, x = draw(case, 0), inner_point(case, 1)
     np.testing.assert_array_equal(counted.lmo(g), case.set.lmo(g))
-    np.testing.assert_array_equal(counted.project(3 * g), case.set.project(3 * g))
     np.testing.assert_array_equal(counted.start(case.shape), case.set.start(case.shape))
     assert counted.gap(x, g) == case.set.gap(x, g)
-    assert (counted.lmo_calls, counted.projections) == (2, 1)
-    for name in ("projection", "exact_diameter", "radial", "scale", "shape"):
+    assert (counted.lmo_calls, counted.projections) == (2, 0)
+    if case.set.projection:
+        np.testing.assert_array_equal(counted.project(3 * g), case.set.project(3 * g))
+        assert (counted.lmo_calls, counted.projections) == (2, 1)
+    for name in ("called", "projection", "exact_diameter", "radial", "scale", "shape"):
         assert getattr(counted, name) == getattr(case.set, name)
     assert counted.describe() == case.set.describe()
     assert counted.contains(x) == case.set.contains(x)
     if case.name != "UserSet":
         assert counted.diameter(case.shape) == case.set.diameter(case.shape)
         assert counted.violation(2 * x) == case.set.violation(2 * x)
+
+
+@every_set
+def test_a_flat_set_answers_as_the_set_does(case):
+    flat = FlatSet(case.set, case.shape)
+    g, x = draw(case, 0), inner_point(case, 1)
+    np.testing.assert_array_equal(flat.lmo(g.reshape(-1)), case.set.lmo(g).reshape(-1))
+    if case.set.projection is not None:
+        ours, own = flat.project(3 * g.reshape(-1)), case.set.project(3 * g)
+        np.testing.assert_array_equal(ours, own.reshape(-1))
+    np.testing.assert_array_equal(flat.start(()), case.set.start(case.shape).reshape(-1))
+    assert (flat.projection, flat.scale) == (case.set.projection, case.set.scale)
+    assert flat.describe() == case.set.describe()
+    if case.name != "UserSet":
+        assert flat.diameter(()) == case.set.diameter(case.shape)
+        assert flat.violation(2 * x.reshape(-1)) == case.set.violation(2 * x)
 
 
 @pytest.mark.parametrize(
@@ -265,11 +286,13 @@ def test_numpy_and_torch_agree(case, dtype):
         g = draw(case, seed, dtype)
         tensor = torch.from_numpy(g.copy())
         h = metric(case, seed, 1).astype(dtype)
-        answers = [
-            (case.set.lmo(g), case.set.lmo(tensor)),
-            (case.set.project(3 * g), case.set.project(3 * tensor)),
-            (case.set.project(3 * g, h), case.set.project(3 * tensor, torch.from_numpy(h.copy()))),
-        ]
+        answers = [(case.set.lmo(g), case.set.lmo(tensor))]
+        if case.set.projection:
+            theirs = case.set.project(3 * tensor, torch.from_numpy(h.copy()))
+            answers += [
+                (case.set.project(3 * g), case.set.project(3 * tensor)),
+                (case.set.project(3 * g, h), theirs),
+            ]
         for ours, theirs in answers:
             assert isinstance(theirs, torch.Tensor)
             assert theirs.dtype == tensor.dtype
@@ -289,7 +312,7 @@ def test_torch_keeps_low_precision(case):
 
 @pytest.mark.parametrize("orders", [None, 0, 2, 4])
 @both_dtypes
-@every_set
+@every_projection
 def test_projection_is_the_nearest_point(case, dtype, orders):
     """p is nearest iff <h (x - p), v - p> <= 0 for all v, and then ||p - p*||_h^2 <= the excess."""
     for seed in range(8):
@@ -302,7 +325,7 @@ def test_projection_is_the_nearest_point(case, dtype, orders):
             assert missed(case, x, p, h) <= 1e-10
 
 
-@every_set
+@every_projection
 def test_projection_in_metrics_over_sixteen_orders(case):
     for seed in range(4):
         x, h = 3 * draw(case, seed), metric(case, seed, 8)
@@ -318,7 +341,7 @@ def missed(case, x, p, h):
     return max(0.0, np.vdot(g, p) - case.least(g)) / np.sum(h * (x * x + p * p))
 
 
-@every_set
+@every_projection
 def test_projection_leaves_points_of_the_set_alone(case):
     for seed, orders in itertools.product(range(5), (0, 2)):
         x, h = inner_point(case, seed), metric(case, seed, orders)
@@ -327,7 +350,7 @@ def test_projection_leaves_points_of_the_set_alone(case):
         np.testing.assert_allclose(case.set.project(p, h), p, rtol=0, atol=1e-7)
 
 
-@every_set
+@every_projection
 def test_projection_does_not_expand_in_its_metric(case):
     for seed in range(8):
         h = metric(case, seed, 2)
@@ -337,7 +360,7 @@ def test_projection_does_not_expand_in_its_metric(case):
         assert after <= before * (1 + 1e-7)
 
 
-@every_set
+@every_projection
 def test_projection_is_not_the_euclidean_one(case):
     """Peers' "projected" adaptive methods project in the Euclidean norm whatever h is."""
     x, h = 10 * draw(case, 0), metric(case, 0, 2)
@@ -353,20 +376,27 @@ def test_bad_input_is_refused(case):
         g.flat[0] = bad
         with pytest.raises(ValueError, match="g must be finite"):
             case.set.lmo(g)
-        with pytest.raises(ValueError, match="x must be finite"):
-            case.set.project(g)
-        with pytest.raises(ValueError, match="h must be finite"):
-            case.set.project(draw(case, 0), g)
-    x = draw(case, 0)
-    with pytest.raises(ValueError, match="h must be positive"):
-        case.set.project(x, np.zeros_like(x))
-    with pytest.raises(ValueError, match="h must have the shape of x"):
-        case.set.project(x, np.ones(x.size + 1))
     with pytest.raises(ValueError, match="at least one entry"):
         case.set.lmo(np.zeros(0))
     if case.set.shape is not None and case.name != "UserSet":
         with pytest.raises(ValueError, match=r"shape|holds"):
-            case.set.lmo(np.ones(x.size + 1))
+            case.set.lmo(np.ones(draw(case, 0).size + 1))
+
+
+@every_projection
+def test_bad_input_of_a_projection_is_refused(case):
+    x = draw(case, 0)
+    for bad in (np.nan, np.inf, -np.inf):
+        g = draw(case, 0)
+        g.flat[0] = bad
+        with pytest.raises(ValueError, match="x must be finite"):
+            case.set.project(g)
+        with pytest.raises(ValueError, match="h must be finite"):
+            case.set.project(x, g)
+    with pytest.raises(ValueError, match="h must be positive"):
+        case.set.project(x, np.zeros_like(x))
+    with pytest.raises(ValueError, match="h must have the shape of x"):
+        case.set.project(x, np.ones(x.size + 1))
 
 
 @ball_like
@@ -377,14 +407,15 @@ def test_contains_tells_inside_from_outside(case):
         assert case.set.violation(x) <= 1e-14
         far = 1e3 * (draw(case, seed) + 0.1)
         assert not case.set.contains(far)
-        # Just outside: beyond the nearest point, along the way from it.
-        p = case.set.project(far)
-        just = p + 1e-4 * case.set.scale * (far - p) / np.linalg.norm(far - p)
-        assert 0 < case.set.violation(just) < 1e-3
-        assert not case.set.contains(just)
-        assert case.set.contains(just, 1e-3)
         x.flat[0] = np.nan
         assert not case.set.contains(x)
+        if case.set.projection:
+            # Just outside: beyond the nearest point, along the way from it.
+            p = case.set.project(far)
+            just = p + 1e-4 * case.set.scale * (far - p) / np.linalg.norm(far - p)
+            assert 0 < case.set.violation(just) < 1e-3
+            assert not case.set.contains(just)
+            assert case.set.contains(just, 1e-3)
 
 
 @both_dtypes
@@ -460,9 +491,9 @@ def test_sets_are_frozen(case):
 def test_arguments_are_left_alone(case):
     x, h = 3 * draw(case, 2), metric(case, 2, 2)
     before = x.copy(), h.copy()
-    v, p = case.set.lmo(x), case.set.project(x, h)
-    v[...] = 7
-    p[...] = 7
+    case.set.lmo(x)[...] = 7
+    if case.set.projection:
+        case.set.project(x, h)[...] = 7
     np.testing.assert_array_equal(x, before[0])
     np.testing.assert_array_equal(h, before[1])
     assert case.set.contains(case.set.lmo(x))
@@ -545,9 +576,14 @@ def test_runs_stay_inside_and_end_with_a_small_gap(case, algorithm):
         convex=True,
     )
     x0 = case.set.start(case.shape)
+    if isinstance(algorithm.step, adafw.steps.ProjectedStep) and case.set.projection != "metric":
+        with pytest.raises(TypeError, match="needs a set with a projection"):
+            adafw.minimize(f, case.set, algorithm, x0=x0)
+        return
     r = adafw.minimize(f, case.set, algorithm, x0=x0, max_iterations=60)
     if case.name != "UserSet":
         assert max(r.trace["violation"]) <= 1e-12
-    nearest = f.value(case.set.project(targets.mean(axis=0)))
-    assert r.lower_bound <= nearest + 1e-9 <= r.value + 2e-9
+    if case.set.projection:
+        nearest = f.value(case.set.project(targets.mean(axis=0)))
+        assert r.lower_bound <= nearest + 1e-9 <= r.value + 2e-9
     assert r.best.gap <= 0.3 * max(r.trace["gap"]) + 1e-9

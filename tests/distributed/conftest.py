@@ -47,11 +47,24 @@ def parts():
 
 
 @pytest.fixture(scope="session")
-def client():
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'adafw[dask]'")
+def quick_starts():
+    """Workers are forked from a process that has everything imported, also those started again.
+
+    Starting Python anew is most of what tests with clusters take on a busy machine.
+    """
+    dask = pytest.importorskip("dask", reason="needs Dask: pip install 'adafw[dask]'")
+    utils = pytest.importorskip("distributed.utils", reason="needs Dask")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        needs = ["distributed", "scipy.sparse", "numba", "adafw.fitting", "adafw.distributed.shelf"]
+        utils.get_mp_context().set_forkserver_preload(needs)
+        yield
+
+
+@pytest.fixture(scope="session")
+def client(quick_starts):
     from adafw.distributed import local_client
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with local_client(2) as made:
         yield made
 

@@ -1,7 +1,5 @@
 """What others see of a state does not tell which path ran, and what a path keeps is its own."""
 
-import time
-
 import numpy as np
 import pytest
 from fused_problems import after, fresh, linear_model, same_bits, same_counts
@@ -113,7 +111,7 @@ def test_states_of_the_first_format_are_refused():
         adafw.State.from_arrays(old | {"format": np.array(99)})
 
 
-def test_a_path_runs_from_record_to_record_however_long_that_takes(monkeypatch):
+def test_a_path_runs_from_record_to_record_however_long_that_takes(monkeypatch, clock):
     """A run that came back whenever the clock is looked at would bring g up to date as often."""
 
     class Slow(LazyL1):
@@ -122,7 +120,7 @@ def test_a_path_runs_from_record_to_record_however_long_that_takes(monkeypatch):
         def run(self, f, constraint, algorithm, s, n, stop=lambda: False):
             if n:
                 Slow.calls += 1
-                time.sleep(0.11)  # longer than between two looks at the clock
+                clock.sleep(8.0)  # longer than between two looks at the clock
                 assert not stop()
             return super().run(f, constraint, algorithm, s, n, stop)
 

@@ -145,6 +145,16 @@ def test_malformed_line_in_a_late_block(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file.svm"]
 
 
+def test_lines_without_a_sample_count_as_lines(tmp_path):
+    """Comments and blank lines in earlier blocks: the number is the one an editor shows."""
+    path = tmp_path / "a.svm"
+    path.write_text("# head\n\n1 1:2\n" * 20 + "1 x\n")
+    with pytest.raises(ValueError, match="line 61, column 3"):
+        libsvm_to_parts(path, tmp_path / "parts", block_bytes=32)
+    with pytest.raises(ValueError, match="line 61, column 3"):
+        read_libsvm(path)
+
+
 def test_failure_keeps_the_old_parts(tmp_path):
     A, y = sample()
     save_parts(tmp_path / "parts", A, y)

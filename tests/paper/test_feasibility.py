@@ -10,6 +10,7 @@ import pytest
 
 import adafw
 from adafw import constraints, losses
+from tests.contracts.test_sets import SETS as CASES
 from tests.paper.conftest import paths_of
 
 VECTOR, MATRIX, SQUARE = (6,), (4, 3), (3, 3)
@@ -40,6 +41,8 @@ EXAMPLES = {
         VECTOR,
     ),
 }
+#: Any other set is tried as the contract of all sets tries it.
+EXAMPLES = {type(c.set).__name__: (lambda C, c=c: c.set, c.shape) for c in CASES} | EXAMPLES
 #: Sets whose vertices are known to the last digit: there, violation is rounding of x alone.
 EXACT = ("L1Ball", "L2Ball", "LInfBall", "Box", "Simplex", "UnitSimplex")
 SETS = sorted(set(constraints.__all__) - {"Constraint"})
@@ -90,7 +93,7 @@ def problem(name, dtype=np.float64):
 
 
 def test_every_set_has_an_example():
-    assert set(SETS) <= set(EXAMPLES), "add one line to EXAMPLES for each new set"
+    assert set(SETS) <= set(EXAMPLES), "add a line to SETS of tests/contracts/test_sets.py"
 
 
 #: Presets whose own tests keep them inside: they need polytopes, or correctors of their own.

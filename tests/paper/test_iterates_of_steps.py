@@ -1,5 +1,7 @@
 """Sliding, boosted and active-set presets against second implementations from their papers."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,6 +9,7 @@ from scipy import sparse
 import adafw
 from adafw import gradients, steps
 from tests.paper import reference, reference_steps
+from tests.paper.conftest import paths_of
 
 SETS = {"l1": adafw.L1Ball, "linf": adafw.LInfBall, "l2": adafw.L2Ball, "simplex": adafw.Simplex}
 LOSSES = {"squared": adafw.losses.Squared(), "logistic": adafw.losses.Logistic()}
@@ -24,9 +27,10 @@ def data(loss, m=400, n=9):
 def assert_follows(expected, A, y, loss, kind, algorithm, times=TIMES):
     for matrix in (A, sparse.csr_array(A)):
         f = adafw.LinearModel(matrix, y, LOSSES[loss])
-        for t in times:
-            r = adafw.minimize(f, SETS[kind](RADIUS), algorithm, seed=SEED, max_iterations=t)
-            assert np.abs(r.x - expected[t]).max() <= 1e-9 * RADIUS, t
+        ball = SETS[kind](RADIUS)
+        for path, t in product(paths_of(f, ball, algorithm), times):
+            r = adafw.minimize(f, ball, algorithm, seed=SEED, max_iterations=t, path=path)
+            assert np.abs(r.x - expected[t]).max() <= 1e-9 * RADIUS, (path, t)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

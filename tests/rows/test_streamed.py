@@ -1,5 +1,6 @@
 """Rows on a disk: what they read, when, and that fits with them are those in memory."""
 
+import errno
 import os
 
 import numpy as np
@@ -260,8 +261,15 @@ def test_columns_out_of_range_do_not_reach_a_kernel(tmp_path):
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_any_stretch_of_a_file_is_read_whole(tmp_path, direct, monkeypatch):
+    past_the_cache, opened = getattr(os, "O_DIRECT", 0), os.open
+
+    def refusing(path, flags, *rest):
+        if flags & past_the_cache:
+            raise OSError(errno.EINVAL, "a file system that knows only its cache")
+        return opened(path, flags, *rest)
+
     if not direct:
-        monkeypatch.setattr("adafw.io.direct._DIRECT", 0)
+        monkeypatch.setattr(os, "open", refusing)
     values = np.random.default_rng(0).normal(size=10_000)
     path = tmp_path / "a.npy"
     np.save(path, values)

@@ -192,6 +192,16 @@ def test_float32_regression_has_the_minimum_of_float64(make, fit_intercept):
 
 
 @pytest.mark.filterwarnings("ignore:the radius 1000 has no effect")
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_float32_numbers_are_predicted_in_float32(outputs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)).astype(np.float32)
+    y = (X @ rng.normal(size=(3, outputs)) + 1).astype(np.float32)
+    model = FrankWolfeRegressor(radius=5.0, tol=1e-2).fit(X, y[:, 0] if outputs == 1 else y)
+    assert np.asarray(model.intercept_).dtype == model.coef_.dtype == np.float32
+    assert model.predict(X).dtype == np.float32
+
+
 def test_far_out_on_raw_features():
     """Radius 1000 on features of sizes 0.1 to 1000: no stall, and no warning about numbers."""
     X, y = datasets.load_wine(return_X_y=True)

@@ -101,7 +101,7 @@ def test_the_table_says_what_got_which_set(capsys):
     assert lines[1].split() == ["0.weight", "Conv2d", "8x3x3x3", "LInfBall,", "radius", "0.25"]
     assert any(line.split() == ["1.weight", "BatchNorm2d", "8", "none"] for line in lines)
     assert len(lines) == 2 + len(list(small_cnn().parameters()))
-    assert lines[-1] == 'first tries: AdamSFW(lr=0.003), SFW(lr=1, rescale="gradient")'
+    assert lines[-1] == 'first tries: AdamSFW(lr=0.003), SFW(lr=0.3, rescale="gradient")'
 
 
 def test_a_class_of_sets_has_a_size_to_start_with(capsys):

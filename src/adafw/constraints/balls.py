@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
+from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
@@ -22,6 +23,7 @@ class L1Ball(RadialSet):
     project: any metric, about 10 passes (Michelot 1986; Duchi, Hazan, Singer 2011, section 5.2).
     """
 
+    called = Called("l1", "sum of |x_i| <= radius: few features")
     radius: float
     projection = "metric"
 
@@ -57,6 +59,7 @@ class L2Ball(RadialSet):
     project: any metric, by Newton's method on the multiplier, O(n) a step.
     """
 
+    called = Called("l2", "Euclidean norm <= radius")
     radius: float
     projection = "metric"
 
@@ -92,7 +95,7 @@ class L2Ball(RadialSet):
         # Where there is hardly any curvature y stays near x: H knows nothing of what is there.
         sizes = np.maximum(sizes, 1e-13 * float(sizes[-1]))
         target = sizes * (basis.T @ centre) - basis.T @ linear
-        least = 1e-15 * float(sizes[-1]) + 1e-300
+        least = 1e-15 * float(sizes[-1]) + 1e-300  # > 0 even if H = 0: sizes + s is divided by
         s = max(float(np.linalg.norm(target)) / self.radius - float(sizes[-1]), least)
         # A bound that is never met: on a concave function Newton's method cannot pass the root.
         for _ in range(100):
@@ -114,6 +117,7 @@ class LInfBall(RadialSet):
     project: clipping, the same in every metric; O(n).
     """
 
+    called = Called("linf", "every |x_i| <= radius")
     radius: float
     projection = "metric"
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from adafw import arrays, checks
+from adafw.called import Called
 from adafw.describe import describe
 from adafw.typing import AnyArray, Plain, Shape
 
@@ -22,6 +23,8 @@ class Constraint(ABC):
     where it is known (then set `projection`).
     """
 
+    #: How front ends call the set; None if plain parameters cannot describe it.
+    called: ClassVar[Called | None] = None
     #: "metric" if `project` takes a metric h, "euclidean" if not, None if there is no projection.
     projection: ClassVar[str | None] = None
     #: Whether `diameter` is exact for p = 2, and not just an upper bound.

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import arrays
 from adafw.arrays import finite
+from adafw.called import Called
 from adafw.constraints import interior_point
 from adafw.constraints.base import Constraint, check_order, excess, metric_like
 from adafw.constraints.linear_system import (
@@ -31,6 +32,7 @@ class Birkhoff(Constraint):
     dual, or about 20 of an interior-point method where the metric is too uneven for that.
     """
 
+    called = Called("birkhoff", "doubly stochastic matrices", matrices=True)
     projection = "metric"
 
     def lmo(self, g: AnyArray) -> AnyArray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import arrays, checks
 from adafw.arrays import Constant, finite, namespace
+from adafw.called import NEEDED, Called
 from adafw.constraints.base import (
     Constraint,
     check_order,
@@ -26,6 +27,7 @@ class Box(Constraint):
     project: clipping, the same in every metric; O(n).
     """
 
+    called = Called("box", "lower_i <= x_i <= upper_i", {"lower": NEEDED, "upper": NEEDED})
     lower: Any
     upper: Any
     projection = "metric"
@@ -101,6 +103,7 @@ class Nonnegative(Box):
     lmo, project: those of `Box`. Where no entry reaches the radius, it stands for x >= 0 alone.
     """
 
+    called = Called("nonnegative", "0 <= x_i <= radius")
     radius: float
     radial = True
 

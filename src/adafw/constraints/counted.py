@@ -13,6 +13,7 @@ class CountedSet(Constraint):
 
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
+        self.called = constraint.called  # type: ignore[misc]
         self.projection = constraint.projection  # type: ignore[misc]
         self.exact_diameter = constraint.exact_diameter  # type: ignore[misc]
         self.radial = constraint.radial  # type: ignore[misc]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays, checks
 from adafw.arrays import Constant, finite, group_sums, namespace
+from adafw.called import NEEDED, Called
 from adafw.constraints import projections
 from adafw.constraints.base import (
     RadialSet,
@@ -32,6 +33,7 @@ class GroupBall(RadialSet):
     project: any metric; Euclidean O(n log n), else by nested Newton searches, O(n) a step.
     """
 
+    called = Called("group", "sum of the groups' norms <= radius", {"groups": NEEDED})
     radius: float
     groups: Any
     projection = "metric"

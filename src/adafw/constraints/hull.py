@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.arrays import Constant, finite, namespace
+from adafw.called import NEEDED, Called
 from adafw.constraints.base import (
     Constraint,
     Stalled,
@@ -30,6 +31,7 @@ class Hull(Constraint):
     violation: the Euclidean distance relative to the largest entry, so a projection as well.
     """
 
+    called = Called("hull", "mixtures of given vertices", {"vertices": NEEDED}, per_column=True)
     vertices: Any
     projection = "metric"
 

@@ -173,7 +173,7 @@ class _CentralPath:
         pull += self.absolute.combine(np.abs(p.y))
         size = self.absolute.dot(np.abs(p.v) + least) + np.abs(self.b)
         distance = float(self.h @ (p.v - self.x) ** 2) + 1e-11 * float(self.h @ p.v**2)
-        return max(
+        return max(  # 0 relative to 0 is no error
             p.complementarity() / (distance + 1e-300),
             float(np.max(np.abs(dual) / (pull + 1e-300), initial=0.0)),
             float(np.max(np.abs(primal) / (size + 1e-300), initial=0.0)),

@@ -6,6 +6,7 @@ from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
+from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
@@ -20,6 +21,7 @@ class KSparse(RadialSet):
     project: any metric, by a Newton search for the multiplier, O(n) a step.
     """
 
+    called = Called("ksparse", "|x_i| <= radius, their sum <= k radius", {"k": 10})
     radius: float
     k: int
     projection = "metric"

@@ -6,6 +6,7 @@ from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
+from adafw.called import NEEDED, Called
 from adafw.constraints import projections
 from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
 from adafw.constraints.base import Constraint, RadialSet, check_order, excess, metric_like
@@ -21,6 +22,7 @@ class LpBall(RadialSet):
     project: any metric, iterative, to rounding; O(n) a step.
     """
 
+    called = Called("lp", "p-norm <= radius", {"p": NEEDED})
     radius: float
     p: float
     projection = "metric"

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import arrays, checks
 from adafw.arrays import finite
+from adafw.called import Called
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
 
@@ -21,6 +22,7 @@ class Monotone(RadialSet):
     1972).
     """
 
+    called = Called("monotone", "-radius <= x_1 <= ... <= x_n <= radius", per_column=True)
     radius: float
     projection = "metric"
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import arrays, checks
 from adafw.arrays import at_least_single, finite, singular_values, svd
+from adafw.called import NEEDED, Called
 from adafw.constraints import projections, spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
@@ -28,6 +29,7 @@ class NuclearBall(RadialSet):
     some hundred decompositions, to a duality gap of 1e-8 of the squared distance or much less.
     """
 
+    called = Called("nuclear", "singular values of sum <= radius", {"shape": NEEDED})
     radius: float
     matrix: tuple[int, int] | None
     exact: bool

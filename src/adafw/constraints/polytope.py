@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.arrays import finite
+from adafw.called import Called
 from adafw.constraints import interior_point
 from adafw.constraints.base import (
     Constraint,
@@ -40,6 +41,12 @@ class Polytope(Constraint):
     m <= n rows, O(m n^2) for more.
     """
 
+    called = Called(
+        "polytope",
+        "A_ub x <= b_ub, A_eq x = b_eq, bounds",
+        {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)},
+        per_column=True,
+    )
     A_ub: Any = None
     b_ub: Any = None
     A_eq: Any = None
@@ -195,9 +202,8 @@ def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
     """The number of coordinates, from whichever argument tells it."""
     for A in (A_ub, A_eq):
         if A is not None:
-            shape = (
-                A.shape if hasattr(A, "shape") else np.shape(A)
-            )  # np.shape of a sparse one is ()
+            # A list of rows has no shape of its own, and np.shape of a sparse matrix is ().
+            shape = A.shape if hasattr(A, "shape") else np.shape(A)
             if len(shape) != 2 or shape[1] < 1:
                 raise ValueError(f"A_ub and A_eq must have two dimensions, got shape {shape}.")
             return int(shape[1])

@@ -79,7 +79,7 @@ def l2_ball(x: AnyArray, h: AnyArray | None, radius: float) -> AnyArray:
     for _ in range(200):  # fewer than 20 for metrics spread over 16 orders of magnitude
         direction, length = unit(hz / (h + shift))
         climb = (float(length) / radius_z - 1.0) / float(dot(direction, direction / (h + shift)))
-        if not climb > 1e-16 * shift:
+        if not climb > 1e-16 * shift:  # less than a digit of the shift, or NaN where both are 0
             break
         shift += climb
     return cast(direction * radius, x)
@@ -172,7 +172,7 @@ def group_ball(
             continue  # the rho do not belong to this l yet
         fall = xp.where(alive, group_sums(share / below, labels, count) / sum3, zero)
         step = over / float(xp.sum(fall))
-        if abs(step) <= 1e-16 * l or abs(over) <= 2e-16:
+        if abs(step) <= 1e-16 * l or abs(over) <= 2e-16:  # neither can be told from rounding
             break
         l, rho = l + step, rho - step * fall
         rho = xp.where(rho > 0, rho, zero)
@@ -198,6 +198,7 @@ def lp_ball(x: AnyArray, h: AnyArray | None, radius: float, p: float) -> AnyArra
     w = xp.ones_like(a) if h is None else float(xp.max(h)) / double(h)
     v = a / length
     l = float(xp.sum(v * (a - v) / w))  # sum_i h_i v_i (x_i - v_i) equals l at the solution
+    # l is 0 where x is outside by rounding alone; any small one will do to begin with.
     t, low, high = math.log(l or 1e-16), -math.inf, math.inf
     u = xp.full_like(a, math.inf)
     for _ in range(200):  # about 6, each with about 4 steps of the inner search

@@ -6,6 +6,7 @@ from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
+from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.typing import AnyArray, Shape
@@ -19,6 +20,7 @@ class Simplex(RadialSet):
     project: any metric, about 10 passes (Michelot 1986).
     """
 
+    called = Called("simplex", "x >= 0 of sum radius", per_column=True)
     radius: float = 1.0
     projection = "metric"
 
@@ -53,6 +55,7 @@ class UnitSimplex(RadialSet):
     project: any metric, about 10 passes (Michelot 1986).
     """
 
+    called = Called("unit_simplex", "x >= 0 of sum <= radius", per_column=True)
     radius: float = 1.0
     projection = "metric"
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace, singular_values, svd
+from adafw.called import NEEDED, Called
 from adafw.constraints import spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
@@ -23,6 +24,7 @@ class SpectralBall(RadialSet):
     hundred decompositions, to a duality gap of 1e-8 of the squared distance or much less.
     """
 
+    called = Called("spectral", "singular values <= radius", {"shape": NEEDED})
     radius: float
     matrix: tuple[int, int] | None
     projection = "metric"

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Iterable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +67,9 @@ class Crew:
         self._coming: dict[int, tuple[str, Any]] = {}
         self._seen: dict[str, Worker] = {}
         self._suspects: set[str] = set()
+        #: Workers that lost parts, and may hold them still; those that could not make a part.
+        self._left: set[str] = set()
+        self._unable: set[str] = set()
 
     async def watched(self, worker: str, call: Awaitable[Any]) -> Any:
         """What the call returns; `Gone` as soon as the scheduler has no such worker any more."""
@@ -114,30 +118,57 @@ class Crew:
             if not future.done():
                 continue
             del self._coming[k]
-            if future.status == "finished":
-                old = self.placement.owner.get(k)
-                self.placement.put(k, worker, self.header(k).nbytes)
-                if old is not None and old != worker:
-                    self._tidy(old, [k])
-                log.info("part %d has moved to %s", k, worker)
+            await self._arrived(k, worker, future)
         if time.monotonic() - self._looked < LOOK:
             return
         workers = await self._workers()
         self._looked = time.monotonic()
         for gone in self.placement.workers - set(workers):
             await self.lose(gone, self.placement.parts_of(gone), "the scheduler has lost it")
+        self._free_lost(workers)
         self._coming = {k: move for k, move in self._coming.items() if move[0] in workers}
         if not self._coming:
-            for k, worker in self.placement.moves(workers):
+            able = {w: about for w, about in workers.items() if w not in self._unable}
+            for k, worker in self.placement.moves(able):
                 self._coming[k] = (worker, self._submit(k, worker))
 
+    async def _arrived(self, k: int, worker: str, future: Any) -> None:
+        """From now on this worker is asked for the part, if it could make it."""
+        try:
+            (made,) = await self._task(worker, future)
+        except Gone as gone:
+            made = gone
+        except Unavailable:
+            raise
+        except Exception as error:
+            made = Failed(error)
+        if isinstance(made, Failed):
+            self._unable.add(worker)  # perhaps it cannot see the files: others can
+        if not isinstance(made, Header):
+            log.warning("part %d has not moved to %s (%r)", k, worker, made)
+            return
+        old = self.placement.owner.get(k)
+        self.placement.put(k, worker, made.nbytes)
+        if old is not None and old != worker:
+            self._tidy(old, [k])
+        log.info("part %d has moved to %s", k, worker)
+
+    def _free_lost(self, workers: dict[str, Worker]) -> None:
+        """A worker that did not answer, and is there after all, need not hold what others do."""
+        for worker in self._left & workers.keys():
+            coming = [k for k, (where, _) in self._coming.items() if where == worker]
+            wanted = {*self.placement.parts_of(worker), *coming}
+            self._tidy(worker, [k for k in range(len(self.recipes)) if k not in wanted])
+        self._left.clear()
+
     async def lose(self, worker: str, numbers: Sequence[int], why: str) -> None:
-        """Forgets what a worker had; if it lives, only the parts that it has lost."""
+        """Forgets what a worker had: all of it, as who has lost a part has been restarted."""
         self._looked = -math.inf
         for k in set(numbers) | set(self.placement.parts_of(worker)):
             self.placement.owner.pop(k, None)
         self.traffic.lost += 1
         self._suspects.add(worker)
+        self._left.add(worker)
         self.client.rpc.remove(worker)
         log.warning("worker %s is lost (%s): its %d parts go elsewhere", worker, why, len(numbers))
 
@@ -172,31 +203,37 @@ class Crew:
         missing, began = list(numbers), time.monotonic()
         while missing:
             workers = await self._workers()
-            if not workers or time.monotonic() - began > self.patience:
+            for k, header in await self._tried(missing, workers):
+                began = time.monotonic()
+                self.headers[k] = header
+                missing.remove(k)
+            if missing:  # asked after a try: to hear of the workers may have taken long
                 self._check_patience(began, workers, missing)
                 await asyncio.sleep(RETRY)
-                continue
-            # The scheduler may not have heard yet of one that has just gone.
-            there = {w: about for w, about in workers.items() if w not in self._suspects}
-            homes = self.placement.homes(
-                missing, there or workers, [self._bytes(k) for k in missing]
-            )
-            self._suspects.clear()
-            results = await asyncio.gather(
-                *(self._load(k, worker) for k, worker in homes), return_exceptions=True
-            )
-            for (k, worker), result in zip(homes, results, strict=True):
-                if isinstance(result, Gone):
-                    log.warning("part %d could not be made on %s (%s)", k, worker, result)
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    began = time.monotonic()
-                    self.headers[k] = result
-                    self.placement.put(k, worker, result.nbytes)
-                    missing.remove(k)
-            if missing:
-                await asyncio.sleep(RETRY)
+
+    async def _tried(
+        self, missing: list[int], workers: dict[str, Worker]
+    ) -> list[tuple[int, Header]]:
+        """The parts among these that could be made now."""
+        if not workers:
+            return []
+        # The scheduler may not have heard yet of one that has just gone.
+        there = {w: about for w, about in workers.items() if w not in self._suspects}
+        homes = self.placement.homes(missing, there or workers, [self._bytes(k) for k in missing])
+        self._suspects.clear()
+        results = await asyncio.gather(
+            *(self._load(k, worker) for k, worker in homes), return_exceptions=True
+        )
+        made = []
+        for (k, worker), result in zip(homes, results, strict=True):
+            if isinstance(result, Gone):
+                log.warning("part %d could not be made on %s (%s)", k, worker, result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                self.placement.put(k, worker, result.nbytes)
+                made.append((k, result))
+        return made
 
     def _check_patience(self, began: float, workers: Any, missing: list[int]) -> None:
         waited = time.monotonic() - began
@@ -209,25 +246,28 @@ class Crew:
 
     async def _load(self, k: int, worker: str) -> Header:
         """Makes part k on a worker, by a task of Dask's: delayed blocks are computed on the way."""
-        from distributed.scheduler import KilledWorker, NoValidWorkerError
-
-        future = self._submit(k, worker)
-        try:
-            (made,) = await self._task(worker, future)
-        except (KilledWorker, NoValidWorkerError, asyncio.CancelledError) as error:
-            raise Gone(type(error).__name__) from None
-        finally:
-            future.release()
+        (made,) = await self._task(worker, self._submit(k, worker))
         if isinstance(made, Failed):
             raise made.error
         return made
 
     async def _task(self, worker: str, future: Any) -> Any:
-        """[its result], as long as the worker is there."""
+        """[its result], as long as the worker is there; the future is used up."""
+        from distributed.scheduler import KilledWorker, NoValidWorkerError
+
+        # Dask's futures that are cancelled raise the one, what is awaited here the other.
+        cancelled = (CancelledError, asyncio.CancelledError)
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
-        await self.watched(worker, done.wait())
-        return await self.client._gather([future])
+        try:
+            await self.watched(worker, done.wait())
+            # A worker that dies now takes the result along, and no other may make it again. What is
+            # gathered may be shared with others: it is not cancelled but ends with the future.
+            return await self.watched(worker, asyncio.shield(self.client._gather([future])))
+        except (KilledWorker, NoValidWorkerError, *cancelled) as error:
+            raise Gone(type(error).__name__) from None
+        finally:
+            future.release()
 
     def _submit(self, k: int, worker: str) -> Any:
         from dask import delayed

@@ -182,6 +182,8 @@ class Engine:
         self.traffic.sent += message.nbytes
         remote = getattr(self.client.rpc(worker), NAME)
         answer = await self.crew.watched(worker, remote(message=to_serialize(message)))
+        if answer is None:  # Dask's answer of a worker at the old address that has no shelf yet
+            raise Gone("it has been restarted")
         return answer["reply"]
 
     def _packed(self, worker: str, x: Any) -> Packed:

@@ -131,7 +131,11 @@ def tidy(data: str, numbers: list[int] | None = None) -> None:
 
 
 def widen(data: str, numbers: list[int], n: int) -> None:
-    """A task: gives parts the columns that others have."""
+    """A task: gives parts the columns that others have.
+
+    What is not here was lost with a worker of the same address, and is made anew when asked for.
+    """
     shelf = shelf_here()
     for k in numbers:
-        shelf.parts[data, k].widen(n)
+        if (data, k) in shelf.parts:
+            shelf.parts[data, k].widen(n)

@@ -164,8 +164,8 @@ def rate_of(algorithm: Algorithm) -> float:
         return math.inf
     if isinstance(algorithm.step, NewtonStep):
         return 1.0
-    rate = getattr(algorithm.step, "learning_rate", None)
-    rule = rate.rule if isinstance(rate, Schedule) else rate
+    rate = algorithm.step.rate
+    rule = rate.rule if isinstance(rate, Schedule) else None
     return rule if isinstance(rule, float) else math.nan
 
 

@@ -129,7 +129,7 @@ class _Source:
             if whole and len(ends) > 1:
                 break
             exact = whole and type(gradient) is SVRF
-            ends.append(ends[-1] + (0 if exact else gradient.batch_size(now, self.n_terms)))
+            ends.append(ends[-1] + (0 if exact else gradient.b(now, self.n_terms)))
         return ends
 
     def _tossed(self, gradient: LSVRG, t: int, count: int) -> tuple[list[int], Any]:
@@ -143,7 +143,7 @@ class _Source:
                 self.rng.bit_generator.state = before
                 break
             if not exact:
-                size = gradient.batch_size(now, self.n_terms)
+                size = gradient.b(now, self.n_terms)
                 drawn.append(np.asarray(draw(self.rng, self.n_terms, size), np.int64))
             ends.append(ends[-1] + (0 if exact else drawn[-1].size))
         return ends, np.concatenate(drawn)

@@ -51,7 +51,7 @@ class LazyL1:
         """Whether n is so large against a batch's non-zeros that a pass over n is the dearer."""
         m, n = f.rows.shape
         gradient: Any = algorithm.gradient
-        return bool(n > _CROSSOVER * problem.row_length(f) * gradient.batch_size(1, m))
+        return bool(n > _CROSSOVER * problem.row_length(f) * gradient.b(1, m))
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         # Lists grow to a few times what a row or all features may need, never further.

@@ -1,18 +1,20 @@
 """What the fast paths ask of a problem, and its parts as the kernels take them."""
 
 import math
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from adafw import gradients
 from adafw.algorithm import Algorithm
 from adafw.constraints import L1Ball, LInfBall
+from adafw.constraints.base import Constraint
 from adafw.kernels import codes
 from adafw.kernels.parts import Active, Batches, Steps, Terms
 from adafw.losses import Logistic, Squared, SquaredHinge
 from adafw.metrics import AdaGrad
 from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
 from adafw.rows import CSRRows, DenseRows, StreamedRows
 from adafw.schedules import Schedule
 from adafw.solver import State
@@ -27,6 +29,9 @@ _LOSSES: dict[type, int] = {
     Logistic: codes.LOGISTIC,
     SquaredHinge: codes.SQUARED_HINGE,
 }
+#: What has terms that the kernels know.
+Linear: TypeAlias = LinearModel | WithIntercept
+
 #: LSVRG's estimate is SVRF's, with snapshots at other times.
 _ESTIMATES: dict[type, int] = {
     gradients.CSFW: codes.CSFW,
@@ -41,7 +46,7 @@ _STEPS: dict[type, int] = {
 }
 
 
-def is_known(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
+def is_known(f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> TypeGuard[Linear]:
     """Whether there are kernels for the objective, the set and the algorithm."""
     if not _is_linear(f) or type(constraint) not in (L1Ball, LInfBall):
         return False
@@ -50,16 +55,16 @@ def is_known(f: Any, constraint: Any, algorithm: Algorithm) -> bool:
     return _is_compiled(algorithm) and (not f.rows.streamed or _is_gathered(f, algorithm))
 
 
-def _is_gathered(f: Any, algorithm: Algorithm) -> bool:
+def _is_gathered(f: Linear, algorithm: Algorithm) -> bool:
     """Whether batches of rows on a disk, a call's or one, can be in memory as sparse rows."""
-    size = getattr(algorithm.gradient, "batch_size", None)
-    if type(algorithm.gradient) is not gradients.CSFW or not f.rows.sparse or size is None:
+    gradient, rows = algorithm.gradient, f.rows
+    if type(gradient) is not gradients.CSFW or type(rows) is not StreamedRows or not rows.sparse:
         return False
-    most = max(size(t, f.n_terms) for t in (1, 10**3, 10**6))
+    most = max(gradient.b(t, f.n_terms) for t in (1, 10**3, 10**6))
     return bool(most * row_length(f) <= _GATHERED)
 
 
-def _is_linear(f: Any) -> bool:
+def _is_linear(f: FiniteSum) -> TypeGuard[Linear]:
     """Whether f is a linear model, its intercept aside, on plain rows with a loss known."""
     model = f.model if type(f) is WithIntercept else f
     return (
@@ -81,8 +86,8 @@ def _is_compiled(algorithm: Algorithm) -> bool:
     if type(step) is AdaptiveStep and step.inner_gap is not None:
         return False
     if type(step) is AdaptiveStep and step.corrective:
-        rate = step.learning_rate.rule
-        if step.inner_steps is not None or not isinstance(rate, float) or math.isinf(rate):
+        rule = step.rate.rule if isinstance(step.rate, Schedule) else None
+        if step.inner_steps is not None or not isinstance(rule, float) or math.isinf(rule):
             return False
     return type(step) in _STEPS and type(step.metric) is AdaGrad  # type: ignore[attr-defined]
 
@@ -106,7 +111,7 @@ def count_minimisers(constraint: Any, algorithm: Algorithm, s: State, solved: in
         s.lmo_calls += solved * (1 if type(constraint) is LInfBall else 2)
 
 
-def is_sparse(f: Any) -> bool:
+def is_sparse(f: Linear) -> bool:
     """Whether the rows are those of a CSR matrix."""
     return type(f.rows) is CSRRows or (type(f.rows) is StreamedRows and f.rows.sparse)
 
@@ -116,11 +121,10 @@ def row_length(f: Any) -> float:
     return float(f.rows.stored / f.rows.shape[0])
 
 
-def terms(f: Any, batches: Batches) -> Terms:
+def terms(f: Linear, batches: Batches) -> Terms:
     """The terms of f, right for these batches: rows on a disk are read here."""
-    model: Any = f.model if type(f) is WithIntercept else f
-    b = f.intercept if type(f) is WithIntercept else 0.0
-    rows = model.rows
+    model, b = (f.model, f.intercept) if isinstance(f, WithIntercept) else (f, 0.0)
+    rows: Any = model.rows  # one of the three kinds that `is_known` lets pass
     arrays = rows.arrays_of(batches.indices) if type(rows) is StreamedRows else rows.arrays
     return Terms(arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b))
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
+from adafw.schedules import BatchSize
 from adafw.typing import Array, S
 
 #: Epochs after which a sum is made anew: what rounding has added up to by then is lost in the noise
@@ -94,11 +95,11 @@ def coin(rng: IndexSource) -> float:
     return int(rng.integers(0, 2**53, size=None)) / 2**53
 
 
-def renews(t: int, n_terms: int, batch_size: Any) -> bool:
+def renews(t: int, n_terms: int, batch_size: BatchSize) -> bool:
     """Whether a sum of alpha_i a_i is made anew before iteration t: a matter of t alone."""
     if t == 0 or t % _EPOCHS:  # asked at every iteration: mostly without an epoch's length
         return False
-    epoch = -(-n_terms // int(batch_size(t, n_terms)))
+    epoch = -(-n_terms // batch_size(t, n_terms))
     return t % (_EPOCHS * epoch) == 0
 
 

@@ -1,13 +1,13 @@
 """Loopless SVRG's estimate: SVRF's, with snapshots by the toss of a coin."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from adafw.gradients.base import GradientEstimator, Snapshot, coin, draw
+from adafw.gradients.base import Snapshot, coin, draw
+from adafw.gradients.sampling import Sampling
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
-from adafw.schedules import Share, as_batch_size, as_probability
-from adafw.typing import Array
+from adafw.schedules import as_probability, at
+from adafw.typing import Array, ScheduleLike
 
 
 class TossedSnapshot(Snapshot, total=False):
@@ -17,7 +17,7 @@ class TossedSnapshot(Snapshot, total=False):
 
 
 @dataclass(frozen=True)
-class LSVRG(GradientEstimator[TossedSnapshot]):
+class LSVRG(Sampling[TossedSnapshot]):
     """g_t = grad f(w) + grad_B(x_t) - grad_B(w), w the last point with an exact gradient.
 
     The gradient at x_t is exact, and w becomes x_t, at t = 0 and whenever a coin falls below
@@ -27,11 +27,10 @@ class LSVRG(GradientEstimator[TossedSnapshot]):
     (2020); with Frank-Wolfe steps Nazykov et al. (2024).
     """
 
-    batch_size: Any = None
-    probability: Any = None
+    probability: ScheduleLike | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+        super().__post_init__()
         object.__setattr__(self, "probability", as_probability(self.probability))
 
     def init(self, f: FiniteSum, x: Array) -> TossedSnapshot:
@@ -46,7 +45,7 @@ class LSVRG(GradientEstimator[TossedSnapshot]):
         if self.is_exact(t, f.n_terms, coin(rng)):  # the coin is tossed at t = 0 too
             g = f.gradient(x)
             return g, {"snapshot": x, "snapshot_gradient": g, "exact": 1}
-        batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
+        batch = draw(rng, f.n_terms, self.b(t, f.n_terms))
         state["exact"] = 0
         correction = f.gradient(x, batch) - f.gradient(state["snapshot"], batch)
         return state["snapshot_gradient"] + correction, state
@@ -54,11 +53,11 @@ class LSVRG(GradientEstimator[TossedSnapshot]):
     def is_exact(self, t: int, n_terms: int, toss: float) -> bool:
         """Whether the gradient of iteration t is exact, its coin having fallen to `toss`."""
         if self.probability is not None:
-            return toss < self.probability(t) or t == 0
-        return toss < self.batch_size(t, n_terms) / n_terms or t == 0
+            return toss < at(self.probability, t) or t == 0
+        return toss < self.b(t, n_terms) / n_terms or t == 0
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return max(n_terms, 2 * int(self.batch_size(t, n_terms)))
+        return max(n_terms, 2 * self.b(t, n_terms))
 
     def spent(self, t: int, n_terms: int, state: TossedSnapshot) -> int:
-        return n_terms if state["exact"] else 2 * int(self.batch_size(t, n_terms))
+        return n_terms if state["exact"] else 2 * self.b(t, n_terms)

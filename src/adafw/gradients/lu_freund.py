@@ -5,11 +5,12 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, check_separable, draw
+from adafw.gradients.base import check_separable, draw
+from adafw.gradients.sampling import Sampling
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
-from adafw.schedules import OpenLoop, Share, as_batch_size, as_schedule
-from adafw.typing import Array
+from adafw.schedules import OpenLoop, as_schedule, at
+from adafw.typing import Array, ScheduleLike
 
 
 class Averages(TypedDict, total=False):
@@ -22,7 +23,7 @@ class Averages(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class LuFreund(GradientEstimator[Averages]):
+class LuFreund(Sampling[Averages]):
     """g_t = (1/m) sum_j phi_j'(s_j) a_j, s_j <- (1 - rho_t) s_j + rho_t <a_j, v_{t-1}> for j in B.
 
     v_{t-1} = x_{t-1} + (x_t - x_{t-1}) / gamma_{t-1} is the vertex that the last step went to, so
@@ -33,12 +34,11 @@ class LuFreund(GradientEstimator[Averages]):
     `schedules.LuFreundStep(m)` for gamma_t.
     """
 
-    batch_size: Any = None
-    step_size: Any = OpenLoop()
-    forgetting: Any = None
+    step_size: ScheduleLike = OpenLoop()
+    forgetting: ScheduleLike | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+        super().__post_init__()
         gamma = as_schedule(self.step_size, "step_size", 0, 1, above=True)
         object.__setattr__(self, "step_size", gamma)
         if self.forgetting is not None:
@@ -66,10 +66,10 @@ class LuFreund(GradientEstimator[Averages]):
             alpha = f.slopes_at(s) / m
             g = f.combine(alpha)
             return g, {"predictions": s, "alpha": alpha, "gradient": g, "last_x": x}
-        b, s, last = self.batch_size(t, m), state["predictions"], state["last_x"]
+        b, s, last = self.b(t, m), state["predictions"], state["last_x"]
         batch = np.unique(draw(rng, m, b))
-        v = last + (x - last) / self.step_size(t - 1)
-        rho = 2 * m / (2 * m + b * t) if self.forgetting is None else self.forgetting(t)
+        v = last + (x - last) / at(self.step_size, t - 1)
+        rho = 2 * m / (2 * m + b * t) if self.forgetting is None else at(self.forgetting, t)
         fresh = (1 - rho) * s[batch] + rho * f.rows.dot(v, batch)
         slopes = f.slopes_at(fresh, batch) / m
         state["gradient"] = state["gradient"] + f.combine(slopes - state["alpha"][batch], batch)
@@ -77,4 +77,4 @@ class LuFreund(GradientEstimator[Averages]):
         return state["gradient"], state
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return n_terms if t == 0 else int(self.batch_size(t, n_terms))
+        return n_terms if t == 0 else self.b(t, n_terms)

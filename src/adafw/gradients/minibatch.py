@@ -1,17 +1,16 @@
 """SFW's estimate: the mean over a minibatch."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from adafw.gradients.base import GradientEstimator, Nothing, draw
+from adafw.gradients.base import Nothing, draw
+from adafw.gradients.sampling import Sampling
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
-from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class Minibatch(GradientEstimator[Nothing]):
+class Minibatch(Sampling[Nothing]):
     """g_t = (1/b_t) sum_i grad f_i(x_t) over b_t indices drawn with replacement.
 
     Where b_t >= m it is the exact gradient, which costs no more than m evaluations, has no
@@ -19,20 +18,15 @@ class Minibatch(GradientEstimator[Nothing]):
     iteration. Table 1, row SFW (Hazan and Luo 2016).
     """
 
-    batch_size: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
-
     def init(self, f: FiniteSum, x: Array) -> Nothing:
         return {}
 
     def update(
         self, f: FiniteSum, x: Array, t: int, state: Nothing, rng: IndexSource
     ) -> tuple[Array, Nothing]:
-        b = self.batch_size(t, f.n_terms)
+        b = self.b(t, f.n_terms)
         batch = draw(rng, f.n_terms, b) if b < f.n_terms else None
         return f.gradient(x, batch), state
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return min(n_terms, int(self.batch_size(t, n_terms)))
+        return min(n_terms, self.b(t, n_terms))

@@ -1,13 +1,13 @@
 """PAGE's estimate: SPIDER's recursion, begun anew by the toss of a coin."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from adafw.gradients.base import GradientEstimator, Recursion, coin, draw
+from adafw.gradients.base import Recursion, coin, draw
+from adafw.gradients.sampling import Sampling
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
-from adafw.schedules import Share, as_batch_size, as_probability
-from adafw.typing import Array
+from adafw.schedules import as_probability, at
+from adafw.typing import Array, ScheduleLike
 
 
 class TossedRecursion(Recursion, total=False):
@@ -17,7 +17,7 @@ class TossedRecursion(Recursion, total=False):
 
 
 @dataclass(frozen=True)
-class PAGE(GradientEstimator[TossedRecursion]):
+class PAGE(Sampling[TossedRecursion]):
     """g_t = g_{t-1} + grad_B(x_t) - grad_B(x_{t-1}), or grad f(x_t) at t = 0 and by a coin.
 
     The gradient is exact if the coin falls below `probability` (p_t in [0, 1]; b_t / (m + b_t) if
@@ -26,11 +26,10 @@ class PAGE(GradientEstimator[TossedRecursion]):
     Dobre, Gidel (2024), algorithm 1.
     """
 
-    batch_size: Any = None
-    probability: Any = None
+    probability: ScheduleLike | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
+        super().__post_init__()
         object.__setattr__(self, "probability", as_probability(self.probability))
 
     def init(self, f: FiniteSum, x: Array) -> TossedRecursion:
@@ -42,8 +41,8 @@ class PAGE(GradientEstimator[TossedRecursion]):
     def update(
         self, f: FiniteSum, x: Array, t: int, state: TossedRecursion, rng: IndexSource
     ) -> tuple[Array, TossedRecursion]:
-        b = self.batch_size(t, f.n_terms)
-        p = b / (f.n_terms + b) if self.probability is None else self.probability(t)
+        b = self.b(t, f.n_terms)
+        p = b / (f.n_terms + b) if self.probability is None else at(self.probability, t)
         exact = coin(rng) < p or t == 0  # the coin is tossed at t = 0 too
         if exact:
             g = f.gradient(x)
@@ -53,7 +52,7 @@ class PAGE(GradientEstimator[TossedRecursion]):
         return g, {"gradient": g, "last_x": x, "exact": int(exact)}
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return max(n_terms, 2 * int(self.batch_size(t, n_terms)))
+        return max(n_terms, 2 * self.b(t, n_terms))
 
     def spent(self, t: int, n_terms: int, state: TossedRecursion) -> int:
-        return n_terms if state["exact"] else 2 * int(self.batch_size(t, n_terms))
+        return n_terms if state["exact"] else 2 * self.b(t, n_terms)

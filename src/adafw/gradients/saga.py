@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from adafw.gradients.base import GradientEstimator, Table, check_separable, draw, renews
-from adafw.objectives.base import FiniteSum
+from adafw.gradients.base import Table, draw
+from adafw.gradients.sampling import FromTable
 from adafw.random import IndexSource
-from adafw.schedules import Share, as_batch_size
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SAGA(GradientEstimator[Table]):
+class SAGA(FromTable):
     """g_t = G + (m / |B|) sum_{i in B} (fresh_i - alpha_i) a_i, G = sum_i alpha_i a_i.
 
     fresh_i = phi_i'(<a_i, x_t>) / m replaces alpha_i once g_t is formed; alpha starts at 0. B holds
@@ -24,35 +23,13 @@ class SAGA(GradientEstimator[Table]):
     Sra, Poczos, Smola (2016).
     """
 
-    batch_size: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Share(100)))
-
-    def check(self, f: FiniteSum) -> None:
-        check_separable(f, "SAGA")
-
-    def init(self, f: FiniteSum, x: Array) -> Table:
-        return {"alpha": np.zeros(f.n_terms, x.dtype), "gradient": np.zeros_like(x)}
-
     def update(
         self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
     ) -> tuple[Array, Table]:
-        batch = np.unique(draw(rng, f.n_terms, self.batch_size(t, f.n_terms)))
+        batch = np.unique(draw(rng, f.n_terms, self.b(t, f.n_terms)))
         alpha = state["alpha"]
         old = f.combine(alpha) if self.is_renewed(t, f.n_terms) else state["gradient"]
         fresh, change = f.refresh(x, alpha[batch], batch)
         alpha[batch] = fresh
         state["gradient"] = old + change
         return old + (f.n_terms / len(batch)) * change, state
-
-    def is_renewed(self, t: int, n_terms: int) -> bool:
-        """Whether G is made anew from the alpha_i before iteration t."""
-        return renews(t, n_terms, self.batch_size)
-
-    def evaluations(self, t: int, n_terms: int) -> int:
-        return int(self.batch_size(t, n_terms))
-
-    def remembered(self, state: Table) -> Array | None:
-        found: Array = state["gradient"]
-        return found

@@ -1,17 +1,17 @@
 """SPIDER's estimate: the last one, moved by the difference of two minibatch gradients."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from adafw.gradients.base import GradientEstimator, Recursion, draw
+from adafw.gradients.base import Recursion, draw
+from adafw.gradients.sampling import Recursive
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
-from adafw.schedules import Doubling, as_batch_size
+from adafw.schedules import Doubling
 from adafw.typing import Array
 
 
 @dataclass(frozen=True)
-class SPIDER(GradientEstimator[Recursion]):
+class SPIDER(Recursive):
     """g_t = g_{t-1} + (1/b_t) sum_i (grad f_i(x_t) - grad f_i(x_{t-1})), exact at t + 1 = 2^k.
 
     This is the published, recursive form (Yurtsever et al. 2019, Shen et al. 2019); Table 1
@@ -20,16 +20,7 @@ class SPIDER(GradientEstimator[Recursion]):
     elsewhere.
     """
 
-    batch_size: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", as_batch_size(self.batch_size, Doubling()))
-
-    def init(self, f: FiniteSum, x: Array) -> Recursion:
-        return {}
-
-    def layout(self, f: FiniteSum, x: Array, t: int) -> Recursion:
-        return {"gradient": x, "last_x": x} if t else {}
+    usual_size = Doubling()
 
     def update(
         self, f: FiniteSum, x: Array, t: int, state: Recursion, rng: IndexSource
@@ -37,12 +28,12 @@ class SPIDER(GradientEstimator[Recursion]):
         if _is_power_of_two(t + 1):
             g = f.gradient(x)
         else:
-            batch = draw(rng, f.n_terms, self.batch_size(t, f.n_terms))
+            batch = draw(rng, f.n_terms, self.b(t, f.n_terms))
             g = state["gradient"] + (f.gradient(x, batch) - f.gradient(state["last_x"], batch))
         return g, {"gradient": g, "last_x": x}
 
     def evaluations(self, t: int, n_terms: int) -> int:
-        return n_terms if _is_power_of_two(t + 1) else 2 * int(self.batch_size(t, n_terms))
+        return n_terms if _is_power_of_two(t + 1) else 2 * self.b(t, n_terms)
 
 
 def _is_power_of_two(n: int) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw import checks
+from adafw.called import Called
 
 Vector = NDArray[np.floating[Any]]
 Task: TypeAlias = Literal["classification", "regression"]
@@ -24,6 +25,8 @@ class Loss(ABC):
     z holds one prediction a sample; losses of several are `JointLoss`.
     """
 
+    #: How front ends call the loss; None if they do not.
+    called: ClassVar[Called | None] = None
     #: sup of the second derivative in z; inf if there is none.
     curvature: float
     #: No value is below it, whatever z and y are; `least` may know more once y is given.
@@ -81,6 +84,7 @@ class Loss(ABC):
 class Squared(Loss):
     """(y - z)^2."""
 
+    called = Called("squared", "(y - z)^2")
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
     lower_bound = 0.0
     quadratic = True
@@ -100,6 +104,7 @@ class Squared(Loss):
 class Logistic(Loss):
     """ln(1 + exp(-y z)), y in {-1, +1}."""
 
+    called = Called("logistic", "ln(1 + exp(-y z)), with probabilities")
     curvature: ClassVar[float] = 0.25  # type: ignore[misc]
     lower_bound = 0.0
     task = "classification"
@@ -135,6 +140,7 @@ class Logistic(Loss):
 class SquaredHinge(Loss):
     """max(0, 1 - y z)^2, y in {-1, +1}."""
 
+    called = Called("squared_hinge", "max(0, 1 - y z)^2")
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
     lower_bound = 0.0
     task = "classification"
@@ -159,6 +165,7 @@ class Huber(Loss):
     `delta` > 0: where the parabola ends and its tangent goes on.
     """
 
+    called = Called("huber", "quadratic up to |y - z| = delta, linear beyond", {"delta": 1})
     delta: float = 1.0
     curvature: ClassVar[float] = 2.0  # type: ignore[misc]
     lower_bound = 0.0
@@ -188,6 +195,7 @@ class SmoothedHinge(Loss):
     the hinge and the hinge less width / 2. `width` > 0; y in {-1, +1}.
     """
 
+    called = Called("smoothed_hinge", "the hinge, its kink rounded off", {"width": 1})
     width: float = 1.0
     lower_bound = 0.0
     task = "classification"
@@ -224,6 +232,7 @@ class Poisson(Loss):
     Its curvature has no bound: a set must keep z small, and a step size cannot come from L.
     """
 
+    called = Called("poisson", "for counts of mean exp(z)")
     curvature: ClassVar[float] = np.inf  # type: ignore[misc]
     least_target = 0.0
 

@@ -1,14 +1,13 @@
 """AdaBound's metric: Adam between two bounds that close in on each other."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.metrics.adam import Adam, Moments
 from adafw.metrics.base import Metric
 from adafw.metrics.clipped import bounds_at, closing_bounds
-from adafw.typing import Array
+from adafw.typing import Array, ScheduleLike
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class AdaBound(Metric[Moments]):
     (2019), who let both tend to one rate r: r - r / (c (t + 1) + 1) and r + r / (c (t + 1)).
     """
 
-    lower: Any
-    upper: Any
+    lower: ScheduleLike
+    upper: ScheduleLike
     betas: tuple[float, float] = (0.9, 0.99)
     offset: float = 1e-8
     momentum = True

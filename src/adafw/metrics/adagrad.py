@@ -32,6 +32,11 @@ class AdaGrad(Metric[Squares]):
     def init(self, x: Array) -> Squares:
         return {"sum_squares": np.zeros_like(x)}
 
+    def prepare(self, x: Array) -> None:
+        if x.size >= LONG:
+            some = np.zeros(LONG, x.dtype)
+            self.update(some, 0, self.init(some))
+
     def update(self, g: Array, t: int, state: Squares) -> tuple[Array, Array, Squares]:
         squares = state["sum_squares"]
         if squares.size < LONG or not g.flags.c_contiguous:

@@ -20,6 +20,9 @@ class Metric(ABC, Generic[S]):
     def init(self, x: Array) -> S:
         """The state before t = 0."""
 
+    def prepare(self, x: Array) -> None:
+        """Before the clock runs: compiles what `update` will need for points such as x."""
+
     @abstractmethod
     def update(self, g: Array, t: int, state: S) -> tuple[Array, Array, S]:
         """(m_t, h_t, state): the linear term (g_t, or a momentum), the diagonal, the next state."""

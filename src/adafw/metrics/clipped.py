@@ -1,12 +1,11 @@
 """Bounds on the entries of a metric."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.metrics.base import Metric
-from adafw.schedules import Schedule, as_schedule
+from adafw.schedules import Schedule, as_schedule, at
 from adafw.typing import Array, ScheduleLike, StateDict
 
 
@@ -20,8 +19,8 @@ class Clipped(Metric):
     """
 
     metric: Metric
-    lower: Any
-    upper: Any
+    lower: ScheduleLike
+    upper: ScheduleLike
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):
@@ -38,6 +37,9 @@ class Clipped(Metric):
     def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
+    def prepare(self, x: Array) -> None:
+        self.metric.prepare(x)
+
     def update(self, g: Array, t: int, state: StateDict) -> tuple[Array, Array, StateDict]:
         lower, upper = bounds_at(t, self.lower, self.upper)
         m, h, state = self.metric.update(g, t, state)
@@ -52,13 +54,14 @@ def closing_bounds(lower: ScheduleLike, upper: ScheduleLike) -> tuple[Schedule, 
     return low, high
 
 
-def bounds_at(t: int, lower: Schedule, upper: Schedule) -> tuple[float, float]:
+def bounds_at(t: int, lower: ScheduleLike, upper: ScheduleLike) -> tuple[float, float]:
     """(lower_t, upper_t), refused unless they lie within those of t - 1."""
-    low, high, last = lower(t), upper(t), max(0, t - 1)
-    if not lower(last) <= low <= high <= upper(last):
+    last = max(0, t - 1)
+    low, high, lowest, highest = (at(b, s) for s in (t, last) for b in (lower, upper))
+    if not lowest <= low <= high <= highest:
         raise ValueError(
             "lower must not decrease, upper must not increase, and lower must stay <= upper: "
-            f"at t = {t} they are {low:g} and {high:g}, at t = {last} {lower(last):g} and "
-            f"{upper(last):g}."
+            f"at t = {t} they are {low:g} and {high:g}, at t = {last} {lowest:g} and "
+            f"{highest:g}."
         )
     return low, high

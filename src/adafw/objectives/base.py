@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.arrays import dot
+from adafw.describe import describe, digest
 from adafw.objectives.line import Line
 from adafw.typing import Array, Batch, Plain
 
 if TYPE_CHECKING:
+    from adafw.losses import AnyLoss
     from adafw.rows.base import Rows
 
 
@@ -129,3 +131,27 @@ class SeparableSum(FiniteSum):
         """
         fresh = self.slopes(x, batch) / self.n_terms
         return fresh, self.combine(fresh - alpha, batch)
+
+
+def smoothness_of(loss: "AnyLoss", rows: "Rows", weights: NDArray[Any] | None) -> float:
+    """curvature * ||A||_2^2 / m, with the rows of A scaled by the roots of the weights."""
+    if math.isinf(loss.curvature):
+        raise TypeError(
+            f"{type(loss).__name__} has no bound on its curvature, so f has no smoothness constant "
+            "L; use LineSearch() or Backtracking(), or give an L that holds on the set."
+        )
+    norm, _ = rows.spectral_norm(weights)
+    return loss.curvature * norm**2 / rows.shape[0]
+
+
+def described_data(
+    name: str, loss: "AnyLoss", rows: "Rows", y: NDArray[Any], sample_weight: NDArray[Any] | None
+) -> dict[str, Plain]:
+    """What tells the mean loss of predictions on these rows from another."""
+    return {
+        "name": name,
+        "loss": describe(loss),
+        "A": rows.describe(),
+        "y": digest(y),
+        "sample_weight": describe(sample_weight),
+    }

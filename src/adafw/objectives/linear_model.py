@@ -1,6 +1,5 @@
 """Empirical risk of a linear model."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.arrays import floating
-from adafw.describe import describe, digest
 from adafw.kernels import codes
 from adafw.losses import Logistic, Loss, Squared, SquaredHinge
-from adafw.objectives.base import SeparableSum
+from adafw.objectives.base import SeparableSum, described_data, smoothness_of
 from adafw.objectives.line import Line
 from adafw.rows import as_rows
 from adafw.rows.working import WorkingRows
@@ -298,14 +296,7 @@ class LinearModel(SeparableSum):
     @cached_property
     def smoothness(self) -> float:
         """curvature * ||A||_2^2 / m, with the rows of A scaled by sqrt(m w_i / sum w)."""
-        if math.isinf(self.loss.curvature):
-            raise TypeError(
-                f"{type(self.loss).__name__} has no bound on its curvature, so f has no smoothness "
-                "constant L; use LineSearch() or Backtracking(), or give an L that holds on the "
-                "set."
-            )
-        norm, _ = self.rows.spectral_norm(self._weights)
-        return self.loss.curvature * norm**2 / self.n_terms
+        return smoothness_of(self.loss, self.rows, self._weights)
 
     def describe(self) -> Plain:
         return self._description
@@ -313,13 +304,7 @@ class LinearModel(SeparableSum):
     @cached_property
     def _description(self) -> Plain:
         # Taken once, as the smoothness is: on large data the digests cost more than a short run.
-        return {
-            "name": "LinearModel",
-            "loss": describe(self.loss),
-            "A": self.rows.describe(),
-            "y": digest(self.y),
-            "sample_weight": describe(self.sample_weight),
-        }
+        return described_data("LinearModel", self.loss, self.rows, self.y, self.sample_weight)
 
     def __repr__(self) -> str:
         return f"LinearModel({self.rows}, {type(self.loss).__name__})"

@@ -1,6 +1,5 @@
 """Empirical risk of a linear model whose coefficients are a matrix."""
 
-import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -9,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.arrays import floating
-from adafw.describe import describe, digest
 from adafw.losses import JointLoss
-from adafw.objectives.base import FiniteSum
+from adafw.objectives.base import FiniteSum, described_data, smoothness_of
 from adafw.objectives.line import Line
 from adafw.objectives.shifts import Shifts, shifts_for
 from adafw.rows import as_rows
@@ -178,10 +176,7 @@ class MatrixModel(FiniteSum):
     @cached_property
     def smoothness(self) -> float:
         """curvature * ||A||_2^2 / m, with the rows of A scaled by sqrt(m w_i / sum w)."""
-        if math.isinf(self.loss.curvature):
-            raise TypeError(f"{self.loss!r} has no bound on its curvature; use LineSearch().")
-        norm, _ = self.rows.spectral_norm(self.term_weights)
-        return self.loss.curvature * norm**2 / self.n_terms
+        return smoothness_of(self.loss, self.rows, self.term_weights)
 
     def describe(self) -> Plain:
         return self._description
@@ -189,11 +184,7 @@ class MatrixModel(FiniteSum):
     @cached_property
     def _description(self) -> Plain:
         return {
-            "name": "MatrixModel",
-            "loss": describe(self.loss),
-            "A": self.rows.describe(),
-            "y": digest(self.y),
-            "sample_weight": describe(self.sample_weight),
+            **described_data("MatrixModel", self.loss, self.rows, self.y, self.sample_weight),
             "n_outputs": self.n_outputs,
             "intercept": self.has_intercept,
         }

@@ -76,6 +76,8 @@ def _streamed(rows: CSRRows | DenseRows, finite: bool) -> Rows:
     return streamed
 
 
+#: Entries that are looked through in one go.
+_AT_ONCE = 1 << 22
 _NOT_FINITE = "A must be finite, got NaN or infinity; impute or drop those rows first."
 
 
@@ -120,8 +122,11 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _check_finite(values: Any) -> None:
-    # Piece by piece, so that mapped data larger than memory make no large temporary.
-    step = max(1, (1 << 22) // max(1, math.prod(values.shape[1:])))
-    for start in range(0, len(values), step):
-        if not all_finite(values[start : start + step]):
-            raise ValueError(_NOT_FINITE)
+    if values.size <= _AT_ONCE:
+        good = all_finite(values)
+    else:  # piece by piece, so that mapped data larger than memory make no large temporary
+        step = max(1, _AT_ONCE // max(1, math.prod(values.shape[1:])))
+        starts = range(0, len(values), step)
+        good = all(all_finite(values[start : start + step]) for start in starts)
+    if not good:
+        raise ValueError(_NOT_FINITE)

@@ -304,6 +304,7 @@ def _held_out(
 
 
 def _is_frame(X: Any) -> bool:
+    # By what it has: pandas, polars and others are frames alike, and none of them need be there.
     return hasattr(X, "columns") and not isinstance(X, np.ndarray)
 
 

@@ -288,12 +288,13 @@ def names_of_features(estimator: Any) -> list[str]:
             return [str(name) for name in found[:-1].get_feature_names_out()]
         except AttributeError:  # a step that cannot tell
             pass
+    # scikit-learn's convention: the attribute is there only if the data had names.
     names = getattr(model, "feature_names_in_", None)
     return [f"x{j}" for j in range(model.n_features_in_)] if names is None else list(names)
 
 
 def _chosen(estimator: Any) -> Any:
-    """The best model of a search, else the model itself."""
+    """The best model of a search, which has this attribute by convention, else the model itself."""
     return getattr(estimator, "best_estimator_", estimator)
 
 

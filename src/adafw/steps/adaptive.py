@@ -1,17 +1,17 @@
 """Template 3: a few Frank-Wolfe steps on the subproblem of an adaptive-gradient method."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import as_rate, as_schedule
+from adafw.schedules import Rate, RateLike, as_rate, as_schedule, at
 from adafw.steps import subproblem
 from adafw.steps.base import Step
-from adafw.typing import Array, StateDict
+from adafw.typing import Array, ScheduleLike, StateDict
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class AdaptiveStep(Step):
     ProjectedStep has it, on sets without a projection too. `max_step` plays no part in it.
     """
 
-    learning_rate: Any
+    learning_rate: RateLike
     inner_steps: int | None = None
-    max_step: Any = 1.0
+    max_step: ScheduleLike = 1.0
     metric: Metric = AdaGrad()
-    inner_gap: Any = None
+    inner_gap: ScheduleLike | None = None
     inner: str = "frank_wolfe"
 
     def __post_init__(self) -> None:
@@ -47,8 +47,9 @@ class AdaptiveStep(Step):
         if steps is not None:
             steps = checks.integer(steps, "inner_steps", 1)
         object.__setattr__(self, "inner_steps", steps)
-        object.__setattr__(self, "max_step", as_schedule(self.max_step, "max_step", 0, 1))
-        if self.corrective and self.max_step.rule != 1.0:
+        most = as_schedule(self.max_step, "max_step", 0, 1)
+        object.__setattr__(self, "max_step", most)
+        if self.corrective and most.rule != 1.0:
             raise ValueError(
                 'max_step must be left out with inner="corrective": its steps go to the minimiser.'
             )
@@ -60,24 +61,34 @@ class AdaptiveStep(Step):
         """Whether Q_t is minimised by corrective steps."""
         return self.inner == "corrective"
 
+    @property
+    def rate(self) -> Rate | None:
+        return cast(Rate, self.learning_rate)  # by `as_rate`
+
+    def with_rate(self, rate: float) -> Self:
+        return replace(self, learning_rate=rate)
+
     def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: StateDict) -> None:
+        self.metric.prepare(x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: StateDict,
     ) -> tuple[Array, StateDict]:  # fmt: skip
         m, h, state = self.metric.update(g, t, state)  # line 3
-        eta, bound, y = self.learning_rate(t), self.max_step(t), x  # line 4
+        eta, bound, y = at(self.learning_rate, t), at(self.max_step, t), x  # line 4
         if self.inner_steps is None or self.corrective:
             if not m.any():  # nothing to move for
                 return x, state
-            enough = None if self.inner_gap is None else self.inner_gap(t)
+            enough = None if self.inner_gap is None else at(self.inner_gap, t)
             return subproblem.solve(constraint, x, m, h, eta, self.inner_steps, enough), state
         for _ in range(self.inner_steps):  # line 5
             grad_q = m + h * (y - x) / eta  # line 6
             d = constraint.lmo(grad_q) - y  # line 7
-            if self.inner_gap is not None and -dot(grad_q, d) <= self.inner_gap(t):
+            if self.inner_gap is not None and -dot(grad_q, d) <= at(self.inner_gap, t):
                 break
             gamma = short_step(grad_q, d, h, eta, bound)  # line 8
             y = y + gamma * d  # line 9

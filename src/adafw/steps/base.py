@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
+from adafw.schedules import Rate
 from adafw.typing import Array, S
 
 
@@ -20,6 +21,15 @@ class Step(ABC, Generic[S]):
 
     #: Whether an iteration is so dear that the gap, known after it for free, is looked at at once.
     dear: ClassVar[bool] = False
+
+    @property
+    def rate(self) -> Rate | None:
+        """eta_t, or "auto" while that is left to `minimize`; None of a step that has none."""
+        return None
+
+    def with_rate(self, rate: float) -> "Step[S]":
+        """The same step with another eta, where `rate` is not None."""
+        raise TypeError(f"{type(self).__name__} has no learning rate to change.")
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         """Refuses a problem that lacks what the step needs, before any work."""

@@ -2,17 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, as_schedule
+from adafw.schedules import OpenLoop, as_schedule, at
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array, StateDict
+from adafw.typing import Array, ScheduleLike, StateDict
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class BoostedStep(Step):
     algorithm 2, with delta = 1e-3.
     """
 
-    step_size: Any = OpenLoop()
+    step_size: ScheduleLike | StepRule = OpenLoop()
     rounds: int | None = None
     improvement: float = 1e-3
 
@@ -58,7 +57,7 @@ class BoostedStep(Step):
         if isinstance(self.step_size, StepRule):
             gamma, state = self.step_size(f, x, g, d, t, state)
         else:
-            gamma = self.step_size(t)
+            gamma = at(self.step_size, t)
         return x + gamma * d, state
 
     def _direction(self, constraint: Constraint, x: Array, g: Array) -> Array | None:

@@ -1,15 +1,14 @@
 """Template 1: a step towards the vertex that the LMO returns."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, as_schedule
+from adafw.schedules import OpenLoop, as_schedule, at
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array, StateDict
+from adafw.typing import Array, ScheduleLike, StateDict
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class FrankWolfeStep(Step):
     (Li, Sadeghi, Giannakis 2021).
     """
 
-    step_size: Any = OpenLoop()
-    averaging: Any = None
+    step_size: ScheduleLike | StepRule = OpenLoop()
+    averaging: ScheduleLike | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.step_size, StepRule):
@@ -51,20 +50,20 @@ class FrankWolfeStep(Step):
         state: StateDict,
     ) -> tuple[Array, StateDict]:  # fmt: skip
         if self.averaging is not None:
-            g = state["average"] = self._average(g, t, state)
+            g = state["average"] = _average(g, at(self.averaging, t), t, state)
         d = constraint.lmo(g) - x  # line 3
         if not g.any():  # every point minimises <0, v>: there is nothing to move for
             return x, state
         if isinstance(self.step_size, StepRule):
             gamma, state = self.step_size(f, x, g, d, t, state)
         else:
-            gamma = self.step_size(t)
+            gamma = at(self.step_size, t)
         return x + gamma * d, state  # line 4
-
-    def _average(self, g: Array, t: int, state: StateDict) -> Array:
-        delta = self.averaging(t)
-        return g if t == 0 else (1 - delta) * state["average"] + delta * g
 
     @property
     def most_lmo_calls(self) -> int:
         return 1
+
+
+def _average(g: Array, delta: float, t: int, state: StateDict) -> Array:
+    return g if t == 0 else (1 - delta) * state["average"] + delta * g

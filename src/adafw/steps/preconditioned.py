@@ -1,15 +1,14 @@
 """The first alternative of section 3.1: the LMO called on the direction of an adaptive gradient."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, as_schedule
+from adafw.schedules import OpenLoop, as_schedule, at
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
-from adafw.typing import Array, StateDict
+from adafw.typing import Array, ScheduleLike, StateDict
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class PreconditionedStep(Step):
     need not descend. `step_size` (gamma_t in [0, 1]): 2 / (t + 2); `metric` (H_t and m_t).
     """
 
-    step_size: Any = OpenLoop()
+    step_size: ScheduleLike = OpenLoop()
     metric: Metric = AdaGrad()
 
     def __post_init__(self) -> None:
@@ -36,6 +35,9 @@ class PreconditionedStep(Step):
     def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
 
+    def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: StateDict) -> None:
+        self.metric.prepare(x)
+
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: StateDict,
@@ -44,7 +46,7 @@ class PreconditionedStep(Step):
         v = constraint.lmo(m / h)
         if not m.any():  # every point minimises <0, v>: there is nothing to move for
             return x, state
-        return x + self.step_size(t) * (v - x), state
+        return x + at(self.step_size, t) * (v - x), state
 
     @property
     def most_lmo_calls(self) -> int:

@@ -1,13 +1,13 @@
 """Adaptive gradients with the projection itself: Algorithm 2 and its kin."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.metrics import AdaGrad, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import as_rate
+from adafw.schedules import Rate, RateLike, as_rate, at
 from adafw.steps.base import Step
 from adafw.typing import Array, StateDict
 
@@ -19,7 +19,7 @@ class ProjectedStep(Step):
     `learning_rate` (eta_t > 0, or "auto" for `minimize`), `metric` (H_t and m_t).
     """
 
-    learning_rate: Any
+    learning_rate: RateLike
     metric: Metric = AdaGrad()
 
     def __post_init__(self) -> None:
@@ -35,8 +35,18 @@ class ProjectedStep(Step):
                 f"{constraint!r} has not; use AdaptiveStep, which needs none."
             )
 
+    @property
+    def rate(self) -> Rate | None:
+        return cast(Rate, self.learning_rate)  # by `as_rate`
+
+    def with_rate(self, rate: float) -> Self:
+        return replace(self, learning_rate=rate)
+
     def init(self, x: Array) -> StateDict:
         return self.metric.init(x)
+
+    def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: StateDict) -> None:
+        self.metric.prepare(x)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
@@ -45,7 +55,7 @@ class ProjectedStep(Step):
         m, h, state = self.metric.update(g, t, state)
         if not m.any():  # nothing to move for, and projecting x again would only round it
             return x, state
-        return constraint.project(x - self.learning_rate(t) * m / h, h), state
+        return constraint.project(x - at(self.learning_rate, t) * m / h, h), state
 
     @property
     def most_lmo_calls(self) -> int:

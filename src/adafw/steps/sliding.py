@@ -1,7 +1,7 @@
 """Conditional gradient sliding: an accelerated method whose projections are Frank-Wolfe runs."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from adafw import checks
 from adafw.arrays import dot
@@ -73,7 +73,7 @@ class SlidingStep(Step[Centre]):
     calls, where Frank-Wolfe needs O(1 / eps) of both. Lan and Zhou (2016), algorithm 1.
     """
 
-    rule: Any = LanZhou()
+    rule: LanZhou | HazanLuo = LanZhou()
     L: float | None = None
     diameter: float | None = None
     inner_steps: int = 10_000

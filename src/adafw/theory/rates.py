@@ -8,7 +8,7 @@ from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, Power, Stages, as_schedule
+from adafw.schedules import OpenLoop, Power, Stages, as_schedule, at
 from adafw.steps import FrankWolfeStep, HazanLuo, LanZhou, SlidingStep
 from adafw.theory.problem_constants import Constants, constants
 from adafw.theory.theorems import Guarantee, effective_batch
@@ -127,23 +127,23 @@ def variances(
     for t in range(steps):
         a = c.smoothness * c.diameter * rule(t - 1) if t else 0.0
         if isinstance(gradient, gradients.SAGA):
-            b = gradient.batch_size(t, m)
-            q = effective_batch(gradient.batch_size(t - 1, m), m) / m if t else 1.0
+            b = gradient.b(t, m)
+            q = effective_batch(gradient.b(t - 1, m), m) / m if t else 1.0
             kept = (math.sqrt(square) + a) ** 2
             square = q * a**2 + (1 - q) * kept if t else c.gradient_bound**2
             found.append(square / b)
         elif isinstance(gradient, gradients.LSVRG):
-            b = gradient.batch_size(t, m)
+            b = gradient.b(t, m)
             last = _chance(gradient, t - 1, m, b / m) if t else 1.0
             square = last * a**2 + (1 - last) * (math.sqrt(square) + a) ** 2
             found.append(0.0 if t == 0 else (1 - _chance(gradient, t, m, b / m)) * square / b)
         elif isinstance(gradient, gradients.PAGE):
-            b = gradient.batch_size(t, m)
+            b = gradient.b(t, m)
             p = _chance(gradient, t, m, b / (m + b))
             square = (1 - p) * (square + a**2 / b) if t else 0.0
             found.append(square)
         elif isinstance(gradient, gradients.Momentum):
-            rho, b = gradient.forgetting(t), gradient.batch_size(t, m)
+            rho, b = at(gradient.forgetting, t), gradient.b(t, m)
             noise = rho**2 * c.gradient_bound**2 / b
             # d_{-1} = 0: with rho_0 < 1, what is missing of the gradient is at most G.
             before = c.gradient_bound if t == 0 else math.sqrt(square) + a
@@ -158,7 +158,7 @@ def _chance(gradient: gradients.LSVRG | gradients.PAGE, t: int, m: int, default:
     """p_t, 1 at t = 0, where the gradient is exact whatever the coin says."""
     if t == 0:
         return 1.0
-    return min(1.0, default) if gradient.probability is None else gradient.probability(t)
+    return min(1.0, default) if gradient.probability is None else at(gradient.probability, t)
 
 
 def _known(f: FiniteSum, constraint: Constraint, known: Constants | None) -> Constants:

@@ -13,7 +13,7 @@ from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Clipped, Metric
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, Power, Scaled
+from adafw.schedules import OpenLoop, Power, Scaled, as_schedule, at
 from adafw.steps import AdaptiveStep
 from adafw.theory.problem_constants import Constants, DataConstants, constants, data_constants
 from adafw.typing import Array, ScheduleLike
@@ -227,12 +227,13 @@ def _clipped(metric: Metric, lower: Any, upper: Any) -> tuple[Clipped, float]:
             f"the theorems are about steps without momentum, which {metric!r} has; use AdaGrad, "
             "RMSProp or AdaDelta."
         )
-    return clipped, clipped.upper(0) / clipped.lower(0)
+    return clipped, at(clipped.upper, 0) / at(clipped.lower, 0)
 
 
 def _step(clipped: Clipped, L: float, max_step: ScheduleLike, inner_steps: int) -> AdaptiveStep:
     """Template 3 with eta_t = lambda_t^- / L."""
-    return AdaptiveStep(Scaled(clipped.lower, 1 / L), inner_steps, max_step, clipped)
+    lower = as_schedule(clipped.lower, "lower", 0, above=True)
+    return AdaptiveStep(Scaled(lower, 1 / L), inner_steps, max_step, clipped)
 
 
 def _constants(f: FiniteSum, constraint: Constraint, given: Constants | None) -> Constants:

@@ -1,6 +1,6 @@
 """Where to start: a size and learning rates for each class of sets, searched on images.
 
-By benchmarks/starting_values.py: 100 steps of a perceptron on Fashion-MNIST, five rates and three
+By benchmarks/starting_values.py: 100 steps of a perceptron on Fashion-MNIST, six rates and three
 sizes. A good step size of SFW goes like 1 / diameter; adaptive steps mind the size little.
 """
 
@@ -8,12 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from adafw.constraints import (
-    ColumnBall,
     L1Ball,
     L2Ball,
     LInfBall,
     NuclearBall,
-    RMSBall,
     RowBall,
     SpectralBall,
 )
@@ -38,8 +36,6 @@ _STARTS: dict[Any, Start] = {
     NuclearBall: _NUCLEAR,
     PowerNuclearBall: _NUCLEAR,
     RowBall: Start(20.0, 1e-3, 3e-3),
-    ColumnBall: Start(20.0, 1e-3, 3e-3),
-    RMSBall: Start(20.0, 1e-3, 3e-3),
 }
 
 
@@ -54,7 +50,7 @@ def words(family: Callable[[float], Any] | None, diameter: float | None) -> str:
     found = _STARTS.get(family)
     if found is None:
         return ""
-    tries = [f"AdamSFW(lr={found.learning_rate:.2g})", 'SFW(lr=1, rescale="gradient")']
+    tries = [f"AdamSFW(lr={found.learning_rate:.2g})", 'SFW(lr=0.3, rescale="gradient")']
     if diameter is not None:
         step_size = min(1.0, found.step_size * found.diameter / diameter)
         tries.insert(0, f"SFW(lr={step_size:.2g})")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.objectives.base import FiniteSum
+from adafw.schedules import at
 from adafw.steps import AdaptiveStep, Step, short_step
 from adafw.typing import Array, StateDict
 
@@ -31,7 +32,7 @@ class AuditedStep(Step):
         state: StateDict,
     ) -> tuple[Array, StateDict]:  # fmt: skip
         _, h, _ = self.step.metric.update(g, t, deepcopy(state))  # the H_t that the step will use
-        eta, bound = self.step.learning_rate(t), self.step.max_step(t)
+        eta, bound = at(self.step.learning_rate, t), at(self.step.max_step, t)
         sizes: list[float] = []
         y = x
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from adafw.experiments.networks.case import NETWORKS
+from adafw.experiments.networks.case import NETWORKS, NetworkCase
 from adafw.experiments.networks.claims import CLAIMS, _compare, _named, _numbers
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
@@ -115,7 +115,8 @@ def _adamsfw_above_sfw(outcome: Outcome, case: Case[Method]) -> Finding:
 )
 def _rates_transfer(outcome: Outcome, case: Case[Method]) -> Finding:
     """Judged once, for the widest network: what the rate of the narrowest costs there."""
-    widths = {c.width: c for c in outcome.spec.cases if getattr(c, "width", None)}  # type: ignore[attr-defined]
+    networks = (c for c in outcome.spec.cases if isinstance(c, NetworkCase))
+    widths = {c.width: c for c in networks if c.width}
     if len(widths) < 2 or case is not widths[max(widths)]:
         return None
     narrow = widths[min(widths)]

@@ -32,7 +32,7 @@ class HullCorrector(Corrector):
     sets: tuple[type, ...] = (Hull,)
 
     def __init__(self) -> None:
-        # (vertices, A a_j of those that take part) of the last hull, for each model of this process.
+        # (vertices, A a_j of those that take part) of the last hull, for each model in use.
         self._images: WeakKeyDictionary[LinearModel, tuple[Vector, dict[int, Vector]]] = (
             WeakKeyDictionary()
         )
