@@ -76,3 +76,19 @@ def test_joint_runs_go_on_bit_for_bit(dtype: Any) -> None:
     for k in (1, 4):
         again = run(max_iterations=8, state=run(max_iterations=k).state)
         np.testing.assert_array_equal(again.x, whole.x)
+
+
+def test_runs_on_the_nuclear_ball_go_on_bit_for_bit() -> None:
+    # Factors whose columns lie in order in memory come back from a state with rows in order.
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 40)) * np.where(np.arange(40) % 2, 1e-3, 1e4)
+    y = rng.integers(0, 3, 60)
+
+    def run(**options: Any) -> adafw.Result:
+        f = MatrixModel(A, y, losses.Softmax(), intercept=True)
+        return adafw.minimize(f, NuclearBall(1.0), adafw.Corrective(), **options)
+
+    whole = run(max_iterations=6)
+    for k in (1, 3, 5):
+        again = run(max_iterations=6, state=run(max_iterations=k).state)
+        np.testing.assert_array_equal(again.x, whole.x)

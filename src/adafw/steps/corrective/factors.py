@@ -206,4 +206,6 @@ def balanced(left: Matrix, right: Matrix, radius: float) -> tuple[Matrix, Matrix
 def _scaled(u: Matrix, s: Matrix, v: Matrix, radius: float) -> tuple[Matrix, Matrix]:
     kept = s > 1e-13 * max(float(s[0]), 1e-300)
     s = s[kept] * min(1.0, radius / float(s[kept].sum()))
-    return u[:, kept] * np.sqrt(s), v[:, kept] * np.sqrt(s)
+    # Rows in order, as in a state that was copied: products of another order round otherwise.
+    left, right = u[:, kept] * np.sqrt(s), v[:, kept] * np.sqrt(s)
+    return np.ascontiguousarray(left), np.ascontiguousarray(right)
