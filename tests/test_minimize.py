@@ -293,6 +293,20 @@ def test_callbacks_see_every_record_and_can_stop(logistic):
     assert r.trace[-1].iteration == 9
 
 
+def test_the_lower_bound_is_the_best_so_far(logistic):
+    r = adafw.minimize(logistic, BALL, adafw.SFW(batch_size=2), max_iterations=60, record_every=1)
+    bounds = r.trace["value"] - r.trace["gap"]
+    assert (np.diff(bounds) < 0).any(), "a noisy run, or this proves nothing"
+    np.testing.assert_array_equal(r.trace["lower_bound"], np.maximum.accumulate(bounds))
+
+
+def test_what_rounding_leaves_is_no_nonzero(logistic):
+    x0 = np.zeros(12)
+    x0[:3] = 0.5, 1e-16 * BALL.radius, 1e-14 * BALL.radius
+    r = adafw.minimize(logistic, BALL, adafw.FW(), x0=x0, max_iterations=0)
+    assert r.trace[0].nonzeros == 2
+
+
 def test_nonconvex_objectives_get_no_lower_bound():
     f = adafw.UserSum(3, lambda x: float(np.cos(x).sum()), lambda x, batch: -np.sin(x))
     r = adafw.minimize(f, adafw.LInfBall(4.0), adafw.FW(), x0=np.ones(2), max_iterations=50)

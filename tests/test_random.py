@@ -41,6 +41,15 @@ def test_blocks_are_runs_of_neighbours_cut_to_the_size(size, m, rows):
     assert batch.tolist() == expected
 
 
+@pytest.mark.parametrize("size", [1, 4, 5, 8, 12])
+def test_a_batch_draws_as_many_first_rows_as_it_has_blocks(size):
+    """Not one more, also where the last block is whole: the next batch would be another one."""
+    source, twin = Blocks(3, 4), np.random.default_rng(3)
+    source.integers(0, 100, size=size)
+    twin.integers(0, 100, size=-(-size // 4))
+    assert source.integers(0, 2**53) == twin.integers(0, 2**53)
+
+
 def test_every_place_of_a_batch_is_uniform():
     source, m = Blocks(0, rows=4), 7
     counts = np.zeros((6, m))

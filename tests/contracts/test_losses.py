@@ -37,8 +37,9 @@ def test_every_loss_is_held_to_it(nothing_left_out):
     tried = [loss for loss, _ in LOSSES]
     where = "LOSSES of tests/contracts/test_losses.py"
     nothing_left_out(losses.Loss, "losses", tried, where)
+    fewer = [loss for loss in tried if not isinstance(loss, losses.Poisson)]
     with pytest.raises(AssertionError, match=f"add a line for Poisson to {where}"):
-        nothing_left_out(losses.Loss, "losses", tried[:-1], where)
+        nothing_left_out(losses.Loss, "losses", fewer, where)
 
 
 def test_every_loss_has_a_name_in_the_front_ends(nothing_left_out):

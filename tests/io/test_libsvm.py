@@ -157,6 +157,17 @@ def test_large_file_on_threads_with_comments_and_blank_lines(tmp_path):
         assert_same(read_libsvm(path, threads=threads), theirs)
 
 
+def test_a_file_in_many_chunks_is_one_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("adafw.io.libsvm._CHUNK_BYTES", 40)
+    path = tmp_path / "a.svm"
+    path.write_text("".join(f"{k % 3} qid:{k // 4} {1 + k % 5}:{k}.5 9:1\n" for k in range(60)))
+    A, y, query = read_libsvm(path, query_id=True)
+    assert query.tolist() == [k // 4 for k in range(60)]
+    assert y.tolist() == [k % 3 for k in range(60)]
+    assert A.shape == (60, 9)
+    assert [A[k, k % 5] for k in range(60)] == [k + 0.5 for k in range(60)]
+
+
 def test_result_is_canonical_and_narrow(tmp_path):
     A, _ = read(tmp_path, TEXT)
     assert A.has_canonical_format

@@ -189,6 +189,15 @@ def test_ids_from_zero_keep_their_columns(tmp_path):
         )
 
 
+def test_as_many_features_as_were_said(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 3:5\n")
+    for n in (3, 7):
+        found = read_table(tmp_path / "a.svm", columns=ColumnChoice(n_features=n))
+        assert found.X.shape == (1, n)
+    with pytest.raises(ValueError, match="features up to number 3, more than 2"):
+        read_table(tmp_path / "a.svm", columns=ColumnChoice(n_features=2))
+
+
 def test_the_first_piece_decides_where_ids_begin(tmp_path, monkeypatch):
     """Later pieces without an id 0 keep their columns; one that has it only later is refused."""
     monkeypatch.setattr(tables, "PIECE_BYTES", 24)

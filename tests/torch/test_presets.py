@@ -430,3 +430,21 @@ def test_schedulers_cycle_the_momentum_of_presets():
         before = optimizer.param_groups[0][key]
         torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=10)
         assert optimizer.param_groups[0][key] != before
+
+
+def test_a_step_as_long_as_the_way_to_the_vertex_is_allowed():
+    p = torch.nn.Parameter(torch.ones(3, 2, dtype=torch.float64))
+    p.grad = torch.ones_like(p)
+    Scion([p], lr=1.0, norm="sign").step()
+    torch.testing.assert_close(p.detach(), torch.full((3, 2), -0.5, dtype=torch.float64))
+
+
+def test_the_steps_of_newton_and_schulz_are_as_many_as_asked_for():
+    found = []
+    for steps in (1, 2, 5):
+        p = torch.nn.Parameter(torch.zeros(3, 2))
+        p.grad = torch.tensor([[1.0, 2.0], [0.5, -1.0], [3.0, 0.1]])
+        Muon([p], lr=0.1, lmo="torch", ns_steps=steps).step()
+        found.append(p.detach().clone())
+    assert not torch.equal(found[0], found[1])
+    assert not torch.equal(found[1], found[2])

@@ -21,7 +21,7 @@ def test_the_list_covers_all_packages():
     assert len({mutants.key(slip) for slip in slips}) == len(slips)
     for slip in slips:
         assert slip["line"] != slip["change"]
-        assert any((ROOT / test).exists() for test in slip["tests"]), slip
+        assert any((ROOT / test.split("::")[0]).exists() for test in slip["tests"]), slip
 
 
 def test_at_least_two_hundred_lines_are_where_the_list_says():

@@ -155,7 +155,7 @@ class CSRRows(Rows):
         size = abs(self.matrix.astype(np.float64))
         if p == np.inf:
             return np.asarray(size.max(axis=axis).todense()).ravel()
-        return np.asarray((size**p).sum(axis=axis)).ravel() ** (1 / p)
+        return np.asarray(size.power(p).sum(axis=axis)).ravel() ** (1 / p)
 
     def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
         return spectral_norm(self.matrix, weights)

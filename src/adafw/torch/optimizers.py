@@ -86,13 +86,11 @@ class SFW(ConstrainedOptimizer):
         return scaled(group["constraint"], float(group["radius_scale"]))
 
     def move_together(self, work: list[Work]) -> list[Work]:
-        together: list[Work] = []
-        rest: list[Work] = []
-        for p, g, options in work:
-            stacked = batched.may_stack(options["constraint"], p, options)
-            (together if stacked else rest).append((p, g, options))
-        if len(together) < 2:
+        stacked = [batched.may_stack(options["constraint"], p, options) for p, _, options in work]
+        if sum(stacked) < 2:
             return work
+        together = [one for one, taken in zip(work, stacked, strict=True) if taken]
+        rest = [one for one, taken in zip(work, stacked, strict=True) if not taken]
         moved = [(p, *self._in_precision(p, g), options) for p, g, options in together]
         directions = [updates.kept_form(g, self.state[p], options) for p, _, g, options in moved]
         sets = [options["constraint"] for *_, options in moved]

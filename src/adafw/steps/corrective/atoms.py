@@ -31,6 +31,8 @@ FIRST, GROWTH = 32, 2.0
 NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
+#: Predictions that were so many times as large as they are now are computed anew.
+SHRUNK = 2.0
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
 PRICE, FALL = 0.3, 0.1
 
@@ -120,7 +122,8 @@ class AtomCorrector(Corrector):
                 w = _inside(reached, shape)
                 note.update(gram.save())
                 note["calm"] = 1
-                if w is reached and not point.free and x.dtype == np.float64:
+                note["reach"], precise = _reach(f, x, point.z, state)
+                if w is reached and not point.free and x.dtype == np.float64 and precise:
                     # What the steps have led to, rounded once a step.
                     return _placed(f, x, chosen, w, point.z, note, point.curves)
                 return _placed(f, x, chosen, w, working.dot(w), note)
@@ -241,6 +244,19 @@ def _inside(w: Vector, shape: _Shape) -> Vector:
     if norm > shape.radius or (not shape.open and norm > 0):
         return np.asarray(w * (shape.radius / norm))
     return w
+
+
+def _reach(f: Any, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
+    """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
+
+    Each step rounds at the size that z has there: of predictions that have come down from far
+    larger ones, too few digits are left to certify anything.
+    """
+    before = state.get("reach")
+    if before is None:
+        before = float(np.abs(f.predictions(x)[0]).max())
+    now = float(np.abs(z).max())
+    return (max(before, now), True) if before <= SHRUNK * now else (now, False)
 
 
 def _placed(

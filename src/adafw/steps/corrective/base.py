@@ -22,8 +22,10 @@ class Memory(TypedDict, total=False):
     bound: int
     level: float
     norm: float
-    #: A x, bit for bit; weights of vertices or of a hull, or rates of the outer steps.
+    #: A x, bit for bit, and its largest entry since it was computed as a product.
     predictions: NDArray[np.float64]
+    reach: float
+    #: Of vertices or of a hull, or rates of the outer steps.
     weights: NDArray[Any]
     #: The last gap, the word of a shuffle, the factors of a matrix.
     gap: float

@@ -32,8 +32,10 @@ class HullCorrector(Corrector):
     sets: tuple[type, ...] = (Hull,)
 
     def __init__(self) -> None:
-        # A a_j of the vertices that have taken part, for each model of this process.
-        self._images: WeakKeyDictionary[LinearModel, dict[int, Vector]] = WeakKeyDictionary()
+        # (vertices, A a_j of those that take part) of the last hull, for each model in use.
+        self._images: WeakKeyDictionary[LinearModel, tuple[Vector, dict[int, Vector]]] = (
+            WeakKeyDictionary()
+        )
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, LinearModel | WithIntercept) or not isinstance(constraint.bare, Hull):
@@ -53,7 +55,8 @@ class HullCorrector(Corrector):
     def improve(
         self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
-        vertices = np.asarray(constraint.bare.vertices.value, np.float64)
+        points = constraint.bare.vertices.value
+        vertices = np.asarray(points, np.float64)
         slopes = vertices @ g.astype(np.float64)
         w = _weights(constraint.bare, x, state)
         gap = float(w @ (slopes - slopes.min()))
@@ -62,7 +65,7 @@ class HullCorrector(Corrector):
             return x, state
         chosen, fresh = _working_set(w, slopes, state)
         point = Point(f, x)
-        columns = self._columns(point.model, vertices, chosen)
+        columns = self._columns(point.model, points, chosen)
         working = DenseWorking(columns, chosen)
         at = Weights(np.ones(chosen.size), w[chosen], 0.0, open=False, signed=False)
         gram = Gram(working, len(w), state)
@@ -88,7 +91,11 @@ class HullCorrector(Corrector):
 
     def _columns(self, model: LinearModel, vertices: Vector, chosen: NDArray[np.int64]) -> Vector:
         """A a_j of the chosen vertices, side by side."""
-        known, rows = self._images.setdefault(model, {}), model.rows.plain[0]
+        hull, known = self._images.get(model, (None, {}))
+        if hull is not vertices:  # the j-th vertex of another hull is another point
+            known = {}
+            self._images[model] = (vertices, known)
+        rows = model.rows.plain[0]
         for j in chosen:
             if int(j) not in known:
                 known[int(j)] = rows.dot(vertices[j].astype(rows.dtype)).astype(np.float64)

@@ -79,18 +79,21 @@ class JointCorrector(Corrector):
         chosen = np.sort(np.concatenate([support, fresh]))
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         if (few := _newton(f, x, g, chosen, slack, price, radius, fresh.size)) is not None:
-            new, z = few
-            if x.dtype == np.float64:
-                f.remember(new, z)
-            return new, {**note, "predictions": z}
+            return _placed(f, *few, note)
         at = _Working(f, x, g, chosen, radius, bound, price, t)
         w, bound = at.improved()
         new = np.zeros_like(x)
         new.reshape(-1)[chosen] = w
-        z = at.product(w)
-        if x.dtype == np.float64:
-            f.remember(new, z)
-        return new, {"level": price, "norm": norm, "bound": int(bound), "predictions": z}
+        note["bound"] = int(bound)
+        return _placed(f, new, at.product(w), note)
+
+
+def _placed(f: MatrixModel, x: Array, z: Vector, note: Memory) -> tuple[Array, Memory]:
+    """(x, state): A X is at hand, unless x was rounded after it."""
+    if x.dtype == np.float64:
+        f.remember(x, z)
+        note["predictions"] = z
+    return x, note
 
 
 def _steepest(

@@ -37,7 +37,8 @@ def solved_on_sample(
         if corrector.few and ROWS_EACH * np.count_nonzero(new) > part.n_terms:
             break
         y, state = new, kept
-    if y is x or not f.value(y) < f.value(x):
+    before = f.value(x)  # first, so that what f remembers is at y, where the next iteration begins
+    if y is x or not f.value(y) < before:
         return None
     memory = corrector.init(y)
     for name in ("level", "norm", "bound"):  # the rest belongs to the rows of the sample
