@@ -85,3 +85,14 @@ def nothing_left_out():
         assert not left_out, f"add a line for {', '.join(sorted(left_out))} to {where}"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def l1_logistic():
+    """scikit-learn's l1-penalised logistic regression, as its version wants to be asked for it."""
+    from sklearn.linear_model import LogisticRegression
+
+    # Up to 1.7 an l1_ratio without a penalty is a squared norm; from 1.8 on `penalty` warns.
+    new = LogisticRegression().get_params()["penalty"] != "l2"
+    asked = {"l1_ratio": 1} if new else {"penalty": "l1"}
+    return lambda **given: LogisticRegression(**asked, **given)

@@ -54,11 +54,11 @@ def objective(model, X, y, k=0):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
-def test_logistic_equals_the_penalised_model_at_matched_radius(make):
+def test_logistic_equals_the_penalised_model_at_matched_radius(make, l1_logistic):
     X, y = datasets.load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     C = matching_penalty(X, y, 8.0)
-    reference = LogisticRegression(l1_ratio=1, C=C, solver="saga", tol=1e-7, max_iter=50_000)
+    reference = l1_logistic(C=C, solver="saga", tol=1e-7, max_iter=50_000)
     reference.fit(X, y)
     model = FrankWolfeClassifier(radius=8.0, tol=1e-6).fit(make(X), y)
     assert model.status_ == "converged"
@@ -125,14 +125,14 @@ def test_certificate_of_every_class(loss, constraint):
     assert (model.violation_ <= 1e-12).all()
 
 
-def test_sparse_text_scores_as_the_penalised_model():
+def test_sparse_text_scores_as_the_penalised_model(l1_logistic):
     X, y = text_like(1200)
     train, test, y_train, y_test = train_test_split(X, y, random_state=0)
     model = FrankWolfeClassifier(radius=150.0).fit(train, y_train)
     assert model.algorithm_ == "Corrective"
     assert model.status_ == "converged"
     C = matching_penalty(train, y_train, 150.0, tol=1e-6)
-    reference = LogisticRegression(l1_ratio=1, C=C, solver="liblinear", tol=1e-6)
+    reference = l1_logistic(C=C, solver="liblinear", tol=1e-6)
     reference.fit(train, y_train)
     assert model.score(test, y_test) >= reference.score(test, y_test) - 0.02
     reference.loss = "logistic"

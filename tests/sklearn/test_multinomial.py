@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import log_softmax, softmax
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import adafw
@@ -100,14 +99,14 @@ def test_columns_of_any_unit_copied_and_constant(kind, task):
     assert inside(kind, x, r) <= 1 + 1e-9
 
 
-def test_the_penalised_model_of_scikit_learn():
+def test_the_penalised_model_of_scikit_learn(l1_logistic):
     """saga at the penalty that the multiplier says has our coefficients."""
     X, y = wine()
     model = FrankWolfeClassifier(radius=3.0, tol=1e-8).fit(X, y)
     z = X @ model.coef_.T + model.intercept_
     g = X.T @ (softmax(z, axis=1) - np.eye(3)[y]) / len(y)
-    saga = LogisticRegression(
-        l1_ratio=1, C=1 / (len(y) * np.abs(g).max()), solver="saga", tol=1e-8, max_iter=20000
+    saga = l1_logistic(
+        C=1 / (len(y) * np.abs(g).max()), solver="saga", tol=1e-8, max_iter=20000
     ).fit(X, y)
     np.testing.assert_allclose(saga.predict_proba(X), model.predict_proba(X), atol=1e-3)
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -25,9 +25,9 @@ def cancer():
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1])
-def test_radius_of_a_penalty_is_the_norm_of_its_solution(cancer, C):
+def test_radius_of_a_penalty_is_the_norm_of_its_solution(cancer, l1_logistic, C):
     X, y = cancer
-    model = LogisticRegression(l1_ratio=1, C=C, solver="saga", tol=1e-7, max_iter=50_000).fit(X, y)
+    model = l1_logistic(C=C, solver="saga", tol=1e-7, max_iter=50_000).fit(X, y)
     radius = matching_radius(X, y, C)
     assert radius == pytest.approx(np.abs(model.coef_).sum(), rel=1e-3)
     assert matching_penalty(X, y, radius) == pytest.approx(C, rel=1e-3)
