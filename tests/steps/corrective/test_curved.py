@@ -155,3 +155,20 @@ def test_working_sets_of_groups_and_of_coordinates_are_certified(radius):
         r = solved(f, constraint, enough=3e-8)
         assert r.best.gap <= 3e-8 * r.value
         assert r.trace["violation"].max() <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("constraint", "intercept"),
+    [(adafw.LInfBall(0.02), True), (adafw.L2Ball(1.0), True), (adafw.L2Ball(1.0), False)],
+)
+def test_dense_data_whose_rough_products_lose_digits(constraint, intercept):
+    """Columns far from 0: their spread is what single precision cannot see."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((4100, 256)) + 1e4 * (np.arange(256) % 7 == 0)
+    y = np.sign(A[:, 1] + rng.standard_normal(4100))
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    assert f.rows.rough
+    f = WithIntercept(f) if intercept else f
+    found = adafw.minimize(f, constraint, adafw.Corrective(), gap_tolerance=1e-9, progress=False)
+    assert found.status == "converged"
+    assert constraint.gap(found.x, f.gradient(found.x)) < 1.1e-9

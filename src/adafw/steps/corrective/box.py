@@ -12,7 +12,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
@@ -50,16 +50,19 @@ class BoxCorrector(Corrector):
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for _ in range(STEPS):
-            model = _Model(here.x, g, lower, upper, gap, forcing(gap, state))
+        for k in range(STEPS):
+            if k:
+                g = seen.gradient(here.z)
+                gap = _gap(g, here.x, lower, upper)
+                if not gap > ENOUGH * first:
+                    break
+            share = forcing(gap, state)
+            seen.exact = share <= FINE
+            model = _Model(here.x, g, lower, upper, gap, share)
             there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
             if there is here:
                 break
             here = there
-            g = seen.gradient(here.z)
-            gap = _gap(g, here.x, lower, upper)
-            if not gap > ENOUGH * first:
-                break
         return np.clip(here.x, lower, upper), state
 
 

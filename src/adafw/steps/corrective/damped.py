@@ -57,7 +57,7 @@ def descend(
             slope = float(np.vdot(g, d))
         if not slope < 0:
             return here
-        move = seen.predict(d) if move is None else move
+        move = seen.predict(d) if move is None or not move.size else move
         values: dict[float, float] = {}
 
         def value(gamma: float, move: Vector = move, values: dict[float, float] = values) -> float:

@@ -11,7 +11,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
@@ -47,16 +47,19 @@ class L2Corrector(Corrector):
             state["weights"] = seen.weights(x)
         here = at(seen, x)
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for _ in range(STEPS):
-            model = _Model(here.x, g, radius, gap, forcing(gap, state))
+        for k in range(STEPS):
+            if k:
+                g = seen.gradient(here.z)
+                gap = _gap(g, here.x, radius)
+                if not gap > ENOUGH * first:
+                    break
+            share = forcing(gap, state)
+            seen.exact = share <= FINE
+            model = _Model(here.x, g, radius, gap, share)
             there = descend(seen, constraint, here, g, state["weights"], model.minimise)
             if there is here:
                 break
             here = there
-            g = seen.gradient(here.z)
-            gap = _gap(g, here.x, radius)
-            if not gap > ENOUGH * first:
-                break
         return here.x, state
 
 
