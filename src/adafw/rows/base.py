@@ -126,8 +126,9 @@ class Rows(ABC):
 
     def mean_squares(self, weights: Vector) -> Vector:
         """sum_i w_i a_ij^2 / sum_i w_i for every column; in float64."""
-        means = np.asarray(self.combine(weights / weights.sum()), np.float64).ravel()
-        return np.asarray(self.variances(weights), np.float64) + means**2
+        spread = np.asarray(self.variances(weights), np.float64)
+        means = np.asarray(self.combine(weights / weights.sum()), np.float64)
+        return spread + means.reshape(spread.shape) ** 2
 
     @abstractmethod
     def take(self, indices: NDArray[np.integer[Any]]) -> "Rows":

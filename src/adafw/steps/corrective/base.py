@@ -44,12 +44,14 @@ class Corrector(Protocol):
     sets: tuple[type, ...]
     #: Whether most coefficients are 0 on them.
     few: bool = False
+    #: Whether an iteration on a few rows before the clock runs compiles what it needs.
+    rehearsed: bool = False
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
 
     def prepare(self, f: Any, x: Array, state: Memory) -> None:
-        """Before the clock runs: compiles, and tells f what the state knows of x."""
+        """Before the clock runs: compiles what a rehearsal does not, and tells f of the state."""
 
     def init(self, x: Array) -> Memory:
         """Its state before t = 0: plain arrays and numbers."""

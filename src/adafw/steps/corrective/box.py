@@ -17,6 +17,7 @@ from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
 _FACES = 6  # faces a model is minimised on, at most
+_FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
 
 
@@ -29,6 +30,7 @@ class BoxCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
@@ -80,12 +82,14 @@ class _Model:
         d, slopes = np.zeros_like(self.x), self.g
         columns = None if h.columns is None else h.columns()
         if h.matrix is not None:
-            self._sweep_matrix(h.matrix, d, state)
+            matrix = h.matrix.copy()
+            np.fill_diagonal(matrix, np.maximum(matrix.diagonal(), _FLAT * h.scale))
+            self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
         move: Vector | None = None
         for _ in range(_FACES):
             if columns is not None:
-                self._sweep_columns(columns, d, state)
+                self._sweep_columns(columns, _FLAT * h.scale, d, state)
                 image, move = h.product(d)
                 slopes = self.g + image
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
@@ -113,12 +117,13 @@ class _Model:
                 break
         state["word"] = int(word)
 
-    def _sweep_columns(self, h: ColumnHessian, d: Vector, state: Memory) -> None:
+    def _sweep_columns(self, h: ColumnHessian, least: Vector, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
         from adafw.kernels import coordinates
         from adafw.kernels.shuffle import shuffle
 
         diagonal = coordinates.curvatures(h.arrays, h.bends, h.mixed, h.total)
+        diagonal = np.maximum(diagonal, least)
         image = h.bends * _dots(h, d)
         order, count = np.arange(d.size, dtype=np.uint64), d.size
         word = np.uint64(state["word"])

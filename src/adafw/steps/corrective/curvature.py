@@ -19,7 +19,8 @@ Product = Callable[[Vector], tuple[Vector, Vector]]
 
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _UNKNOWN = np.empty(0)
-_SMALL = 200  # columns up to which forming H is cheaper than the products it saves
+#: Columns up to which forming H is cheaper than the products it saves.
+SMALL = 200
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Predictions(View):
             return image, _UNKNOWN if rough else move
 
         scale = weights * (total or 1.0)
-        if self.rows.shape[1] <= _SMALL and len(self.rows.shape) == 2:
+        if self.rows.shape[1] <= SMALL and len(self.rows.shape) == 2:
             matrix = self.rows.gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)

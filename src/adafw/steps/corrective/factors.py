@@ -107,13 +107,12 @@ class Factored(FactoredView):
         """Those of the Hessian in L and in R, or numbers of their size."""
         if self.entries is not None:
             weights = self.matrix(bends)
-            return weights @ right**2, weights.T @ left**2
-        size = float(bends.sum()) * float(np.mean(self.model.rows.norms(2) ** 2)) / left.shape[0]
-        ones = np.ones_like
-        return (
-            size / self.shape[1] * ones(left) * (right**2).sum(axis=0),
-            size / self.shape[1] * ones(right) * (left**2).sum(axis=0),
-        )
+        else:  # without products of different entries of a sample
+            total = float(bends.sum())
+            weights = np.zeros(self.shape)
+            if total > 0:
+                weights = total * self.f.rows.mean_squares(bends).reshape(self.shape)
+        return weights @ right**2, weights.T @ left**2
 
     def _shifted(self, z: Matrix) -> Matrix:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z

@@ -1,5 +1,6 @@
 """Group balls and K-sparse hulls: a working set, and Newton steps on the face found in it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,7 @@ class GroupCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
+    rehearsed = True
     few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
@@ -163,8 +165,10 @@ class _Model:
 
     def _near(self, d: Vector) -> Vector:
         """d, cut to a few lengths of the set: of a step far outside, projections keep no digits."""
-        most = 100 * float(self.part.kind.diameter(d.shape))
-        return d * min(1.0, most / max(float(np.linalg.norm(d)), 1e-300))
+        most, length = 100 * float(self.part.kind.diameter(d.shape)), float(np.linalg.norm(d))
+        if not math.isfinite(length):  # no curvature at all
+            return np.zeros_like(d)
+        return d * min(1.0, most / max(length, 1e-300))
 
     def _face(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector] | None:
         """Newton's step on the face of y, back into the set, if the model falls."""

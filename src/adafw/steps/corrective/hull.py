@@ -30,6 +30,7 @@ class HullCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (Hull,)
+    rehearsed = True
 
     def __init__(self) -> None:
         # (vertices, A a_j of those that take part) of the last hull, for each model in use.

@@ -28,6 +28,7 @@ class L2Corrector(Corrector):
     """
 
     sets: tuple[type, ...] = (L2Ball,)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)

@@ -42,6 +42,7 @@ class NuclearCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (NuclearBall,)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         known = isinstance(f, LinearModel | WithIntercept | MatrixModel) and f.has_hessian
@@ -157,7 +158,8 @@ def _newton_step(
     if not np.linalg.norm(flat) > 1e-14 * np.linalg.norm(g):
         return None
     scale = np.vstack(seen.diagonals(bend, left, right)) + s
-    scale = np.maximum(scale, 1e-8 * float(scale.max()))
+    # Where losses are flat, all slopes weigh the same.
+    scale = np.maximum(scale, 1e-8 * float(scale.max()) or 1.0)
     across = np.zeros(0) if normal is None else normal / scale
 
     def product(d: Matrix) -> tuple[Matrix, Matrix]:

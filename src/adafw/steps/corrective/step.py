@@ -18,6 +18,7 @@ from adafw.steps.corrective.hull import HullCorrector
 from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
+from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
@@ -62,7 +63,10 @@ class CorrectiveStep(Step[Memory]):
         return {}
 
     def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: Memory) -> None:
-        corrector_for(f, constraint).prepare(f, x, state)
+        corrector = corrector_for(f, constraint)
+        if corrector.rehearsed:
+            rehearse(corrector, f, constraint, x)
+        corrector.prepare(f, x, state)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
