@@ -1,6 +1,6 @@
 """What a corrector must know: one kind of set, and how f descends over it to second order."""
 
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,11 @@ class Memory(TypedDict, total=False):
     right: NDArray[Any]
 
 
-class Corrector(Protocol):
+#: The kinds of objective that a corrector takes.
+F = TypeVar("F", bound=FiniteSum, contravariant=True)
+
+
+class Corrector(Protocol[F]):
     """One outer iteration of a corrective step on the sets that it knows.
 
     To add one: a file with a class of these members, a line in `step.CORRECTORS`.
@@ -50,14 +54,14 @@ class Corrector(Protocol):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: F, x: Array, state: Memory) -> None:
         """Before the clock runs: compiles what a rehearsal does not, and tells f of the state."""
 
     def init(self, x: Array) -> Memory:
         """Its state before t = 0: plain arrays and numbers."""
 
     def improve(
-        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
+        self, f: F, constraint: Any, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
 

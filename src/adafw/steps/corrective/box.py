@@ -21,7 +21,7 @@ _FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
 
 
-class BoxCorrector(Corrector):
+class BoxCorrector(Corrector[FiniteSum]):
     """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are
@@ -35,7 +35,7 @@ class BoxCorrector(Corrector):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:

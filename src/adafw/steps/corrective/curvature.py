@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.rows import Rows
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -103,9 +104,9 @@ def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
-    def __init__(self, f: LinearModel | WithIntercept) -> None:
+    def __init__(self, f: Linear) -> None:
         self.f = f
-        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.model = model_of(f)
         self.rows = f.rows
         self._last: tuple[Vector, Vector, Any] | None = None
 
@@ -276,4 +277,4 @@ def view(f: FiniteSum) -> View:
     """How second-order steps see f."""
     if isinstance(f, MatrixModel):
         return JointPredictions(f)
-    return Predictions(f) if isinstance(f, LinearModel | WithIntercept) else Points(f)
+    return Predictions(f) if isinstance(f, Linear) else Points(f)

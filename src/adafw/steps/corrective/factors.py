@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives import MatrixModel, WithIntercept
 from adafw.steps.corrective.curvature import JointPredictions
+from adafw.steps.corrective.kinds import Linear, model_of
 
 Matrix = NDArray[Any]
 
@@ -57,9 +58,9 @@ class Factored(FactoredView):
     Where the samples are single entries the matrix is sparse, and nothing of the size of X exists.
     """
 
-    def __init__(self, f: LinearModel | WithIntercept, shape: tuple[int, int]) -> None:
+    def __init__(self, f: Linear, shape: tuple[int, int]) -> None:
         self.f = f
-        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.model = model_of(f)
         self.shape = shape
         self.entries = None
         if f.rows.places is not None:

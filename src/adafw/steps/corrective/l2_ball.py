@@ -1,7 +1,6 @@
 """The l2 ball: Newton steps whose model is minimised over the ball by conjugate gradients."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
 
 
-class L2Corrector(Corrector):
+class L2Corrector(Corrector[FiniteSum]):
     """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's
@@ -33,7 +32,7 @@ class L2Corrector(Corrector):
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:

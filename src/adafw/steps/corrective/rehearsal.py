@@ -10,6 +10,7 @@ from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.curvature import SMALL
+from adafw.steps.corrective.kinds import Predicting, model_of
 from adafw.typing import Array
 
 _ROWS = 8
@@ -17,9 +18,9 @@ _ROWS = 8
 _DONE: set[tuple[Any, ...]] = set()
 
 
-def rehearse(corrector: Corrector, f: FiniteSum, constraint: Constraint, x: Array) -> None:
+def rehearse(corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x: Array) -> None:
     """Lets `corrector` improve x for the first rows of f, once for each kind of data."""
-    if not isinstance(f, LinearModel | WithIntercept | MatrixModel) or f.rows.remote:
+    if not isinstance(f, Predicting) or f.rows.remote:
         return  # others' code is not ours to compile; workers compile theirs
     kind = _kind(corrector, f)
     if kind in _DONE or (few := _few(f)) is None:
@@ -33,16 +34,16 @@ def rehearse(corrector: Corrector, f: FiniteSum, constraint: Constraint, x: Arra
         corrector.improve(few, constraint.bare, x, g, 1, corrector.init(x))
 
 
-def _kind(corrector: Corrector, f: LinearModel | WithIntercept | MatrixModel) -> tuple[Any, ...]:
+def _kind(corrector: Corrector[Any], f: Predicting) -> tuple[Any, ...]:
     """What decides which kernels are compiled for which types."""
-    model = f.model if isinstance(f, WithIntercept) else f
+    model = f if isinstance(f, MatrixModel) else model_of(f)
     forms = (f.rows.shape[1] <= SMALL, model.term_weights.size > 0, f.dtype, type(f))
     return (type(corrector), type(f.rows), type(f.rows.plain[0]), type(model.loss), *forms)
 
 
-def _few(f: LinearModel | WithIntercept | MatrixModel) -> FiniteSum | None:
+def _few(f: Predicting) -> FiniteSum | None:
     """The same model of a few rows, one of each end of the targets among them."""
-    model = f.model if isinstance(f, WithIntercept) else f
+    model = f if isinstance(f, MatrixModel) else model_of(f)
     y = model.y if model.y.ndim == 1 else model.y[:, 0]
     rows = np.unique([int(y.argmin()), int(y.argmax()), *range(min(_ROWS, f.n_terms))])
     weights = None if model.sample_weight is None else np.ones(rows.size)

@@ -23,7 +23,7 @@ from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector, ...] = (
+CORRECTORS: tuple[Corrector[Any], ...] = (
     AtomCorrector(),
     HullCorrector(),
     BoxCorrector(),
@@ -105,7 +105,7 @@ def corrects_jointly(constraint: Constraint) -> bool:
     return type(kind) in (L1Ball, L2Ball, LInfBall, Box, NuclearBall)
 
 
-def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
+def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector[Any]:
     """The one that fits, or an error."""
     for corrector in CORRECTORS:
         if corrector.fits(f, constraint):
