@@ -22,12 +22,14 @@ from adafw.steps.corrective.newton import (
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.sample import LEAST_ROWS
 from adafw.typing import Array
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
-#: Atoms that join at least, and how many times those that are there at most.
-FIRST, GROWTH = 32, 2.0
+#: Atoms that join at least, on short data and on long, which begin near the minimum (`sample`);
+#: how many times those that are there at most.
+FIRST, FIRST_OF_LONG, GROWTH = 128, 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
 NARROW = 512
 #: Atoms from which on four times as many join.
@@ -90,9 +92,13 @@ class AtomCorrector(Corrector[Linear]):
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         whole = rows.listed and x.size <= NARROW
-        room = _room(support.size, x.size if whole else 0)
+        long = f.n_terms >= LEAST_ROWS or bool(state.get("sample"))
+        first = x.size if whole else FIRST_OF_LONG if long else FIRST
+        room = _room(support.size, first)
         fresh, price = steepest(shape, x, g, support, bound, 0.0 if whole else level, room)
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
+        if "sample" in state:
+            note["sample"] = 1
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
@@ -175,7 +181,7 @@ def _shape(constraint: Constraint) -> Shape | None:
 
 def _room(used: int, least: int) -> int:
     """How many may join."""
-    most = max(FIRST, int(GROWTH * used), least)
+    most = max(int(GROWTH * used), least)
     return 4 * most if used > MANY_ATOMS else most
 
 

@@ -22,6 +22,8 @@ class Memory(TypedDict, total=False):
     bound: int
     level: float
     norm: float
+    #: 1 where the rows are a sample of longer data.
+    sample: int
     #: A x, bit for bit, and its largest entry since it was computed as a product.
     predictions: NDArray[np.float64]
     reach: float

@@ -34,6 +34,7 @@ def solved_on_sample(
     if np.count_nonzero(x) > 1 or (part := _sample(f, corrector.few, x.size)) is None:
         return None
     ball, y, state = constraint.bare, x, corrector.init(x)
+    state["sample"] = 1
     for _ in range(ITERATIONS):
         value, g = part.value_and_gradient(y)
         if ball.gap(y, g) <= ENOUGH * abs(value):
