@@ -196,3 +196,15 @@ def test_smoothed_hinges_that_are_nearly_separable():
     f = adafw.LinearModel(A, y, losses.SmoothedHinge(0.3))
     found = adafw.minimize(f, adafw.L2Ball(100.0), CORRECTIVE, gap_tolerance=1e-8, progress=False)
     assert found.status == "converged"
+
+
+def test_a_minimum_inside_an_l2_ball_is_no_farther_than_without_one():
+    rng = np.random.default_rng(8)
+    A, y = rng.standard_normal((400, 20)), np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    x, _ = CorrectiveStep().update(
+        f, adafw.L2Ball(100.0), np.zeros(20), f.gradient(np.zeros(20)), 1, {}
+    )
+    # Newton's method on a nearly quadratic function; a step onto the sphere would be far outside.
+    assert np.abs(f.gradient(x)).max() < 1e-3
+    assert np.linalg.norm(x) < 1
