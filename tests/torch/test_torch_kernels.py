@@ -165,6 +165,7 @@ def test_only_plain_contiguous_tensors_of_one_kind_are_taken():
     for other in (x.t(), x.to("meta"), x.double(), x.half(), torch.zeros(4, 2), x.to_sparse()):
         assert not lists.alike([x, other])
     assert not lists.alike([x.half(), x.half()])
+    assert not lists.alike([x, torch._neg_view(x)])
 
 
 def test_lists_know_linf_balls_only():

@@ -59,7 +59,7 @@ def move_one(kernel: str, x: Tensor, g: Tensor, state: Any, row: Sequence[float]
 
 
 def alike(tensors: list[Tensor]) -> bool:
-    """Whether compiled code can take them together: plain, of one size and one known dtype.
+    """Whether compiled code can take x, g and state: plain, of one size and one known dtype.
 
     Code that works at addresses must be handed nothing else, and much may have become of a tensor
     since its state was made; so all are looked at each time.
@@ -76,7 +76,7 @@ def alike(tensors: list[Tensor]) -> bool:
             or type(t) not in _PLAIN
         ):
             return False
-    return True
+    return not tensors[1].is_neg()  # a gradient that is only marked as the negative of its memory
 
 
 def is_plain(x: Tensor) -> bool:
@@ -96,9 +96,9 @@ def _run(kernel: str, table: Any, numbers: Any, dtype: Any) -> None:
 def surely_finite(gradients: list[Tensor]) -> bool:
     """Whether all are plain tensors of one dtype without NaN and infinity: seen in one call."""
     dtype = gradients[0].dtype
-    if dtype not in _DTYPES or not modules():
+    if dtype not in _DTYPES or not all(g.dtype is dtype and is_plain(g) for g in gradients):
         return False
-    if not all(g.dtype is dtype and is_plain(g) for g in gradients):
+    if not modules():
         return False
     table = np.array([(g.numel(), g.data_ptr()) for g in gradients])
     like = np.empty(0, _DTYPES[dtype])
