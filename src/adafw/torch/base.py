@@ -16,11 +16,10 @@ from adafw.torch import (
     gram,
     lists,
     masters,
-    matrices,
     owners,
     sharded,
-    updates,
-)  # fmt: skip
+)
+from adafw.torch.exchange import whole_job
 from adafw.torch.feasible import check_start, name_of, plain_name
 from adafw.torch.groups import (
     FLAGS,
@@ -31,7 +30,7 @@ from adafw.torch.groups import (
     refuse_decay,
     refuse_sparse,
     state_dtype,
-)  # fmt: skip
+)
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
@@ -316,34 +315,8 @@ class ConstrainedOptimizer(Optimizer):
             self.update.move(x, m, h, None, options)
             sharded.clip(x, constraint, shard)
         else:
-            return self._whole_job(x, m, h, shard, options)
+            return whole_job(self.update, x, m, h, shard, options)
         return None
-
-    def _whole_job(
-        self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
-    ) -> gram.Job | owners.Job:
-        constraint = options["constraint"]
-        if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
-            if gram.fits(constraint, shard):
-                lr = updates.step_size(m, m, constraint, options, shard.shape)
-                return gram.Job(
-                    shard, m, constraint, lambda v, any: x.addcmul_(x - v, lr * any, value=-1)
-                )
-
-            def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
-                gamma = updates.step_size(m, m, constraint, options) * m.any()
-                return matrices.lmo(constraint, m), gamma
-
-            return owners.Job(
-                shard, [m], vertex, lambda v, gamma: x.addcmul_(x - v, gamma, value=-1)
-            )
-
-        def moved(x: Tensor, m: Tensor, h: Tensor | None = None) -> tuple[Tensor, float]:
-            self.update.move(x, m, h, constraint, options)
-            return x, 0.0
-
-        parts = [x, m] if h is None else [x, m, h]
-        return owners.Job(shard, parts, moved, lambda new, _: x.copy_(new))
 
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.

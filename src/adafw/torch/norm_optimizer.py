@@ -17,7 +17,7 @@ from adafw.torch import (
     owners,
     sharded,
     updates,
-)  # fmt: skip
+)
 from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
 from adafw.torch.optimizers import check_weights
