@@ -26,6 +26,8 @@ FAMILIES = {
     "NewtonSchulzBall": NewtonSchulzBall,
     "PowerNuclearBall": PowerNuclearBall,
     "RowBall": adafw.RowBall,
+    "ColumnBall": adafw.ColumnBall,
+    "RMSBall": adafw.RMSBall,
 }
 DIAMETERS = (6.0, 20.0, 60.0)
 METHODS = {

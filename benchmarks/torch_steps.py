@@ -1,6 +1,8 @@
 """The time of one optimizer step against AdamW(fused), one thread, interleaved in one run.
 
-    python benchmarks/torch_steps.py [--rounds 30] [--only imdb cifar 30m]
+    python benchmarks/torch_steps.py [--rounds 30] [--only imdb cifar 30m ten 200]
+
+`ten` and `200` are so many matrices of 16 x 16, moved together and (foreach=False) one by one.
 
 Gradients are random numbers, new in every round; only `step()` is timed, in CPU time of the thread.
 Each round times every optimizer in turn. Printed: the least time over the rounds (other processes
@@ -15,7 +17,7 @@ import torch
 from torch import nn
 
 from adafw import LInfBall
-from adafw.torch import SFW, AdamSFW, AdaSFW, constrain
+from adafw.torch import SFW, AdamSFW, AdaSFW, Lion, NewtonSchulzBall, constrain
 from adafw.torch.networks import CifarNet, ImdbNet
 
 #: Largest ratio to AdamW(fused) that is asked for.
@@ -38,23 +40,48 @@ class Blocks(nn.Module):
         )
 
 
-MODELS = {"imdb": ImdbNet, "cifar": CifarNet, "30m": Blocks}
+def small(count):
+    """So many linear layers of 16 x 16, without biases."""
+    return nn.ModuleList(nn.Linear(16, 16, bias=False) for _ in range(count))
 
 
-def optimizers(make_model):
+MODELS = {
+    "imdb": ImdbNet,
+    "cifar": CifarNet,
+    "30m": Blocks,
+    "ten": lambda: small(10),
+    "200": lambda: small(200),
+}
+
+
+def optimizers(name):
     """Name -> optimizer on its own copy of the model, with gradients."""
 
-    def prepared(factory, *, sets=True):
+    def prepared(factory, *, sets=LInfBall):
         torch.manual_seed(0)
-        model = make_model()
+        model = MODELS[name]()
         for p in model.parameters():
             p.grad = torch.randn_like(p) * 1e-3
-        rules = {"*": LInfBall} if sets else None
-        groups = constrain(model, LInfBall, diameter=200.0, rules=rules, show=False)
-        return factory(groups if sets else list(model.parameters()))
+        if sets is None:
+            return factory(list(model.parameters()))
+        return factory(constrain(model, sets, diameter=200.0, rules={"*": sets}, show=False))
 
+    if name in ("ten", "200"):
+        pairs = {
+            "AdamSFW": (lambda p, **k: AdamSFW(p, lr=1e-3, inner_steps=5, **k), LInfBall),
+            "SFW": (lambda p, **k: SFW(p, lr=1e-3, **k), LInfBall),
+            "Lion": (lambda p, **k: Lion(p, lr=1e-3, **k), None),
+            "SFW spectral": (lambda p, **k: SFW(p, lr=1e-3, **k), NewtonSchulzBall),
+        }
+        made = {"AdamW(fused)": prepared(lambda p: torch.optim.AdamW(p, fused=True), sets=None)}
+        for key, (factory, sets) in pairs.items():
+            made[key] = prepared(factory, sets=sets)
+            made[f"{key}, one by one"] = prepared(
+                lambda p, factory=factory: factory(p, foreach=False), sets=sets
+            )
+        return made
     return {
-        "AdamW(fused)": prepared(lambda p: torch.optim.AdamW(p, lr=1e-3, fused=True), sets=False),
+        "AdamW(fused)": prepared(lambda p: torch.optim.AdamW(p, lr=1e-3, fused=True), sets=None),
         "AdamSFW": prepared(lambda p: AdamSFW(p, lr=1e-3, inner_steps=5)),
         "AdamSFW plain torch": prepared(lambda p: AdamSFW(p, lr=1e-3, inner_steps=5, fused=False)),
         "AdaSFW K = 2": prepared(lambda p: AdaSFW(p, lr=1e-3)),
@@ -78,7 +105,7 @@ def renew_gradients(optimizer):
 
 def measure(name, rounds):
     """Milliseconds per step: optimizer -> one number per round."""
-    candidates = optimizers(MODELS[name])
+    candidates = optimizers(name)
     repeats = 1 if name == "30m" else 5
     times = {key: [] for key in candidates}
     for i in range(-1, rounds):
@@ -102,12 +129,12 @@ def main():
         times = measure(name, rounds)
         yardstick = times["AdamW(fused)"]
         for key, spent in times.items():
-            ratio, target = min(spent) / min(yardstick), TARGETS[name].get(key)
+            ratio, target = min(spent) / min(yardstick), TARGETS.get(name, {}).get(key)
             middle = statistics.median(a / b for a, b in zip(spent, yardstick, strict=True))
             verdict = "" if target is None else ("reached" if ratio <= target else "MISSED")
             asked = "" if target is None else f"<= {target:g}"
             print(
-                f"{name:6} {key:20} {min(spent):9.3f} ms {ratio:7.2f}x (median {middle:6.2f}x) "
+                f"{name:6} {key:24} {min(spent):9.3f} ms {ratio:7.2f}x (median {middle:6.2f}x) "
                 f"{asked:8} {verdict}"
             )
 

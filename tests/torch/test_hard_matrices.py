@@ -10,8 +10,11 @@ KINDS = ("gaussian", "condition", "rank", "tails", "signs", "sparse", "equal", "
 SCALES = (-44, -38, -30, -10, 0, 0, 0, 10, 30, 38)
 
 
-def hard(seed, largest=96):
-    """A matrix of a kind and a scale that go round with the seed, in float32."""
+def hard(seed, least=1, largest=96, long=1):
+    """A matrix of a kind and a scale that go round with the seed, in float32.
+
+    Its sides lie between `least` and `largest`, one of them is made `long` times as long.
+    """
     rng = torch.Generator().manual_seed(seed)
 
     def number(low, high):
@@ -20,7 +23,8 @@ def hard(seed, largest=96):
     def draw(*shape):
         return torch.randn(shape, generator=rng, dtype=torch.float64)
 
-    rows, columns = number(1, largest + 1), number(1, largest + 1)
+    rows, columns = number(least, largest + 1), number(least, largest + 1)
+    rows, columns = (long * rows, columns) if seed % 3 else (rows, long * columns)
     kind, scale = KINDS[seed % len(KINDS)], SCALES[number(0, len(SCALES))]
     g = draw(rows, columns)
     if kind == "condition":
@@ -45,22 +49,34 @@ def hard(seed, largest=96):
     return (g / peak * 3.0 * 10.0**scale if peak > 0 else g).float()
 
 
-def worst(seeds):
-    """The largest singular value of a vertex of the unit ball, and the seed that had it."""
-    ball = NewtonSchulzBall(1.0)
-    return max(
-        (float(torch.linalg.matrix_norm(ball.lmo(hard(seed)).double(), 2)), seed) for seed in seeds
-    )
+def worst(seeds, **sides):
+    """The largest singular value of a vertex over the radius, and the seed that had it."""
+    found = []
+    for seed in seeds:
+        ball = NewtonSchulzBall((1.0, 3.7e-5, 2.9e7)[seed % 3])
+        v = ball.lmo(hard(seed, **sides)).double()
+        found.append((float(torch.linalg.matrix_norm(v, 2)) / ball.radius, seed))
+    return max(found)
 
 
-def test_vertices_stay_inside():
-    size, seed = worst(range(400))
+#: Squares and their like, matrices that go by their Gram matrix, and those made by blocks.
+FORMS = {
+    "plain": {},
+    "gram": {"largest": 24, "long": 25},
+    "blocks": {"least": polar.HALVED, "largest": 2 * polar.HALVED},
+}
+
+
+@pytest.mark.parametrize(("form", "count"), [("plain", 300), ("gram", 40), ("blocks", 3)])
+def test_vertices_stay_inside(form, count):
+    size, seed = worst(range(count), **FORMS[form])
     assert size <= 1 + 1e-6, seed
 
 
 @pytest.mark.slow
-def test_ten_thousand_vertices_stay_inside():
-    size, seed = worst(range(10_000))
+@pytest.mark.parametrize(("form", "count"), [("plain", 10_000), ("gram", 1000), ("blocks", 64)])
+def test_ten_thousand_vertices_stay_inside(form, count):
+    size, seed = worst(range(count), **FORMS[form])
     assert size <= 1 + 1e-6, seed
 
 

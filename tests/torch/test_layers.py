@@ -104,6 +104,18 @@ def test_the_table_says_what_got_which_set(capsys):
     assert lines[-1] == 'first tries: AdamSFW(lr=0.003), SFW(lr=0.3, rescale="gradient")'
 
 
+def test_every_ball_for_layers_has_a_size_to_start_with(capsys):
+    """And the two balls of one length are one ball, so they start as one."""
+    model = nn.Linear(5, 7)
+    for family in (adafw.LInfBall, adafw.L2Ball, adafw.L1Ball, adafw.SpectralBall, adafw.RowBall,
+                   adafw.ColumnBall, adafw.RMSBall, adafw.NuclearBall):  # fmt: skip
+        constrain(model, family)
+        assert "first tries: SFW(lr=0.001)" in capsys.readouterr().out
+    rms, l2 = (constrain(model, family, show=False) for family in (adafw.RMSBall, adafw.L2Ball))
+    g = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(rms[0]["constraint"].lmo(g), l2[0]["constraint"].lmo(g))
+
+
 def test_a_class_of_sets_has_a_size_to_start_with(capsys):
     model = nn.Linear(7, 5)
     groups = constrain(model, adafw.LInfBall)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdamSFW, AdaSFW, fast, kernels
+from adafw.torch import SFW, AdamSFW, AdaSFW, Lion, Signum, fast, kernels, lists
 
 MAKERS = {
     "sfw": lambda p, **k: SFW(p, lr=0.1, **k),
@@ -159,25 +159,118 @@ def test_the_same_bits_in_every_run():
     assert torch.equal(*ends)
 
 
-def test_only_plain_contiguous_cpu_tensors_on_an_linf_ball_are_taken():
-    options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None}
+def test_only_plain_contiguous_tensors_of_one_kind_are_taken():
     x = torch.zeros(4, 3)
-    assert fast.update("adasfw", x, x, options) is kernels.adasfw
-    assert fast.update("adasfw", x.t(), x.t(), options) is None
-    assert fast.update("adasfw", x, torch.zeros(3, 4).t(), options) is None
-    assert fast.update("adasfw", x.to("meta"), x, options) is None
-    assert fast.update(None, x, x, options) is None
+    assert lists.alike([x, nn.Parameter(x), x])
+    for other in (x.t(), x.to("meta"), x.double(), x.half(), torch.zeros(4, 2), x.to_sparse()):
+        assert not lists.alike([x, other])
+    assert not lists.alike([x.half(), x.half()])
+    assert not lists.alike([x, torch._neg_view(x)])
+
+
+def test_lists_know_linf_balls_only():
+    options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None, "lr": 0.1,
+               "momentum": 0.9, "nesterov": False, "start": "gradient"}  # fmt: skip
+    assert fast.numbers("sfw", options) == ((0.0, 0.0, 0.1, 1.0), (0.9, 0.9, 0.1, 1.0))
+    assert fast.numbers(None, options) is None
     for change in ({"fused": False}, {"constraint": adafw.L1Ball(1.0)}, {"constraint": None},
                    {"rescale": "gradient"}):  # fmt: skip
-        assert fast.update("sfw", x, x, {**options, **change}) is None
+        assert fast.numbers("sfw", {**options, **change}) is None
+
+
+LISTED = {
+    **MAKERS,
+    "nesterov": lambda p, **k: SFW(p, lr=0.1, nesterov=True, **k),
+    "betas": lambda p, **k: SFW(p, lr=0.1, betas=(0.9, 0.99), start="zero", **k),
+    "lion": lambda p, **k: Lion([g["params"][0] for g in p], lr=0.01, weight_decay=0.1, **k),
+    "signs": lambda p, **k: Signum([g["params"][0] for g in p], lr=0.01, momentum=0.0, **k),
+}
+
+
+def mixed_network(seed):
+    """Tensors of many kinds, each in a ball of its own size: all may be in one optimizer."""
+    rng = torch.Generator().manual_seed(seed)
+    shapes = [(16, 16), (3,), (1,), (70, 80), (2, 3, 4, 4), ()]
+    kinds = [torch.float32, torch.float64, torch.bfloat16, torch.float32, torch.float32,
+             torch.float64]  # fmt: skip
+    made = [nn.Parameter(0.1 * torch.randn(shape, generator=rng).to(kind))
+            for shape, kind in zip(shapes, kinds, strict=True)]  # fmt: skip
+    made.append(nn.Parameter(0.1 * torch.randn(5, 4, generator=rng).t()))  # columns, not rows
+    groups = [{"params": [p], "constraint": adafw.LInfBall(2.0 + i)} for i, p in enumerate(made)]
+    return made, groups
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_one_call_for_all_tensors_gives_the_bits_of_one_call_each(name):
+    (ps, together), (qs, apart) = mixed_network(1), mixed_network(1)
+    a, b = LISTED[name](together), LISTED[name](apart, foreach=False)
+    rng = torch.Generator().manual_seed(2)
+    for t in range(4):
+        for p, q in zip(ps, qs, strict=True):
+            p.grad = torch.randn(p.shape, generator=rng).to(p.dtype)
+            p.grad = p.grad if t != 2 else torch.zeros_like(p)
+            q.grad = p.grad.clone()
+        a.step()
+        b.step()
+    for p, q in zip(ps, qs, strict=True):
+        assert torch.equal(p, q)
+        assert a.state[p]["step"] == b.state[q]["step"] == 4
+        for key in a.state[p].keys() - {"step"}:
+            assert torch.equal(a.state[p][key], b.state[q][key])
+
+
+@pytest.mark.parametrize("kind", [SFW, AdaSFW, AdamSFW, Lion])
+def test_state_laid_out_otherwise_than_its_parameter_is_not_lost(kind):
+    """A network that was in channels_last when its state was made, and is not any more."""
+    ends = []
+    for turned in (True, False):
+        rng = torch.Generator().manual_seed(0)
+        p = nn.Parameter(0.1 * torch.randn(3, 4, 2, 2, generator=rng))
+        if turned:
+            p.data = p.data.contiguous(memory_format=torch.channels_last)
+        sets = {} if kind is Lion else {"constraint": adafw.L1Ball(9.0)}
+        sets = {"constraint": adafw.LInfBall(1.0)} if kind is SFW else sets
+        optimizer = kind([{"params": [p], **sets}], lr=0.01)
+        for t in range(6):
+            if t == 3:
+                p.data = p.data.contiguous()
+            p.grad = torch.randn(3, 4, 2, 2, generator=rng)
+            optimizer.step()
+        ends.append(p.detach().clone())
+        state = {k: v.clone() for k, v in optimizer.state[p].items() if k != "step"}
+        ends.append(state)
+    torch.testing.assert_close(ends[0], ends[2], rtol=0, atol=2e-6)
+    for key, value in ends[1].items():
+        torch.testing.assert_close(value.contiguous(), ends[3][key], rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_that_changes_its_precision_keeps_its_state():
+    for kind in (SFW, AdaSFW, AdamSFW):
+        p = nn.Parameter(torch.zeros(9))
+        optimizer = kind([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+        for dtype in (torch.float32, torch.float64):
+            p.data = p.data.to(dtype)
+            p.grad = torch.linspace(-1, 1, 9, dtype=dtype)
+            optimizer.step()
+        assert p.dtype == torch.float64
+        assert p.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_look_at_all_gradients_finds_what_is_not_finite(bad, dtype):
+    gradients = [torch.full((5,), 1e38, dtype=dtype) for _ in range(3)]  # their sum overflows
+    assert lists.surely_finite(gradients)
+    gradients[1][3] = bad
+    assert not lists.surely_finite(gradients)
+    assert not lists.surely_finite([gradients[0], gradients[0].half()])  # not looked at
 
 
 def test_working_memory_grows_and_large_rooms_are_not_kept(monkeypatch):
     monkeypatch.setattr(kernels, "_KEPT", 10)
-    x = np.zeros(50)
     kernels._memory.__dict__.clear()
-    assert kernels._workspace(x)[0].size == 50
-    assert x.dtype not in kernels._memory.__dict__
-    small = np.zeros(8)
-    assert kernels._workspace(small)[0] is kernels._workspace(small[:3])[0]
+    assert kernels.workspace(50, np.dtype(float))[0].size == 50
+    assert not kernels._memory.__dict__
+    kept = kernels.workspace(8, np.dtype(float))[0]
+    assert kernels.workspace(3, np.dtype(float))[0] is kept
     kernels._memory.__dict__.clear()

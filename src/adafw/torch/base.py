@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -10,9 +9,28 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from adafw.constraints import Constraint
-from adafw.torch import description, fast, gram, masters, matrices, owners, sharded, updates
+from adafw.torch import (
+    checkpoints,
+    description,
+    fast,
+    gram,
+    lists,
+    masters,
+    owners,
+    sharded,
+)
+from adafw.torch.exchange import whole_job
 from adafw.torch.feasible import check_start, name_of, plain_name
-from adafw.torch.groups import FLAGS, Flags, check_gradient, rate_of, refuse_decay, state_dtype
+from adafw.torch.groups import (
+    FLAGS,
+    Flags,
+    Found,
+    check_finite,
+    rate_of,
+    refuse_decay,
+    refuse_sparse,
+    state_dtype,
+)
 from adafw.torch.updates import Update
 
 Closure = Callable[[], Any]
@@ -169,40 +187,74 @@ class ConstrainedOptimizer(Optimizer):
     def _check_and_move(self, gradients: dict[Tensor, Tensor | None]) -> None:
         whole: list[Work] = []
         parts: list[Work] = []
+        found: list[Found] = []
+        fresh: list[Any] = []
+        compiled = self.kernel is not None
         for group in self.param_groups:
             if self._checked.get(id(group), _NEVER) is not group["constraint"]:
                 self._check_group(group)
-            now = {"lr": self.check_lr(group), "constraint": self.current_set(group)}
-            options, buffers = {**group, **now}, len(self.buffers_of(group))
+            options = self._options(group)
             # Looked up once a group: small tensors take a few microseconds each.
-            lr, maximize, fused = options["lr"], group["maximize"], group["fused"]
-            halves = options["masters"]
+            buffers, halves = len(self.buffers_of(group)), options["masters"]
+            moves, maximize, fused = options["lr"] > 0, group["maximize"], group["fused"]
+            compiled = compiled and fused is not False
             for i, p in enumerate(group["params"]):
                 g = gradients[p]
                 if g is None or p.numel() == 0:
                     continue
-                check_gradient(g, group, i)
+                if g.layout is not torch.strided:
+                    refuse_sparse(group, i)
                 if maximize:
                     g = -g
                 if fused:
                     fast.check_taken(p, g, group, i)
-                half = halves and p.dtype in masters.HALF
-                if len(self.state[p]) <= buffers + half:  # "step" is there too
-                    self._prepare(p, group, i, g)
-                if lr > 0:
+                found.append((g, group, i))
+                if len(self.state[p]) <= buffers + (halves and p.dtype in masters.HALF):  # and step
+                    fresh.append((p, group, i, g))
+                if moves:
                     (parts if sharded.is_sharded(p) else whole).append((p, g, options))
+        check_finite(found, compiled)
+        for new in fresh:
+            self._prepare(*new)
         self._move_all(whole, parts)
 
+    def _options(self, group: dict[str, Any]) -> dict[str, Any]:
+        """The group's options as they are in this step, and what compiled lists make of them."""
+        options = {**group, "lr": self.check_lr(group), "constraint": self.current_set(group)}
+        options["numbers"] = fast.numbers(self.kernel, options)
+        return options
+
     def _move_all(self, whole: list[Work], parts: list[Work]) -> None:
-        for p, g, options in self.move_together(whole) if len(whole) > 1 else whole:
+        rest = whole if self.kernel is None else self._move_list(whole)
+        for p, g, options in self.move_together(rest) if len(rest) > 1 else rest:
             x, g = self._in_precision(p, g)
-            state = self.state[p]  # once: to find a tensor in a dict takes a third of a microsecond
-            self.move_whole(x, g, state, options)
-            if x is not p:
-                p.copy_(x)
-            state["step"] += 1
+            self.move_whole(x, g, self.state[p], options)
+            self._moved(p, x)
         if parts:
             self._move_parts(parts)
+
+    def _move_list(self, work: list[Work]) -> list[Work]:
+        """Moves in one call what there is compiled code for; returns the rest."""
+        entries, rest = [], []
+        for p, g, options in work:
+            state = self.state[p]
+            row = self.numbers_of(p, state, options)
+            if row is None or options["foreach"] is False:
+                rest.append((p, g, options))
+            else:
+                entries.append((p, g, state, row, options))
+        if entries:
+            assert self.kernel is not None
+            moved, left = lists.move(self.kernel, entries)
+            for _, _, state, _, _ in moved:
+                state["step"] += 1
+            rest += [(p, g, options) for p, g, _, _, options in left]
+        return rest
+
+    def numbers_of(self, p: Tensor, state: Any, options: dict[str, Any]) -> Any:
+        """What compiled lists must know beside the tensors, None where they do not know the set."""
+        numbers = options["numbers"]
+        return None if numbers is None else numbers[state["step"] > 0]
 
     def move_together(self, work: list[Work]) -> list[Work]:
         """Moves what is quicker moved together; returns the rest."""
@@ -210,10 +262,11 @@ class ConstrainedOptimizer(Optimizer):
 
     def _in_precision(self, p: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
         """What is to be moved for p, and the gradient, in the precision of the step."""
-        if p.dtype in masters.HALF or g.dtype is not p.dtype:
-            dtype = state_dtype(p)
-            return masters.to_move(p, self.state[p], dtype), g.to(dtype)
-        return p, g
+        state, dtype = self.state[p], state_dtype(p)
+        for name in self.buffers:  # the network may have another precision than at the last step
+            if name in state and state[name].dtype is not dtype:
+                state[name] = state[name].to(dtype)
+        return (p if p.dtype is dtype else masters.to_move(p, state, dtype)), g.to(dtype)
 
     def _moved(self, p: Tensor, x: Tensor) -> None:
         if x is not p:
@@ -226,8 +279,8 @@ class ConstrainedOptimizer(Optimizer):
 
     def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
         """The update of one tensor that lies here as a whole, in its own dtype."""
-        update = fast.update(self.kernel, x, g, options) or self.update
-        update(x, g, state, options)
+        if not fast.move(self.kernel, x, g, state, options):
+            self.update(x, g, state, options)
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
@@ -262,34 +315,8 @@ class ConstrainedOptimizer(Optimizer):
             self.update.move(x, m, h, None, options)
             sharded.clip(x, constraint, shard)
         else:
-            return self._whole_job(x, m, h, shard, options)
+            return whole_job(self.update, x, m, h, shard, options)
         return None
-
-    def _whole_job(
-        self, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard, options: dict[str, Any]
-    ) -> gram.Job | owners.Job:
-        constraint = options["constraint"]
-        if h is None and options["rescale"] in (None, "diameter"):  # x need not travel
-            if gram.fits(constraint, shard):
-                lr = updates.step_size(m, m, constraint, options, shard.shape)
-                return gram.Job(
-                    shard, m, constraint, lambda v, any: x.addcmul_(x - v, lr * any, value=-1)
-                )
-
-            def vertex(m: Tensor) -> tuple[Tensor, Tensor]:
-                gamma = updates.step_size(m, m, constraint, options) * m.any()
-                return matrices.lmo(constraint, m), gamma
-
-            return owners.Job(
-                shard, [m], vertex, lambda v, gamma: x.addcmul_(x - v, gamma, value=-1)
-            )
-
-        def moved(x: Tensor, m: Tensor, h: Tensor | None = None) -> tuple[Tensor, float]:
-            self.update.move(x, m, h, constraint, options)
-            return x, 0.0
-
-        parts = [x, m] if h is None else [x, m, h]
-        return owners.Job(shard, parts, moved, lambda new, _: x.copy_(new))
 
     def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.
@@ -315,7 +342,7 @@ class ConstrainedOptimizer(Optimizer):
         """As torch's own, each set replaced by its description: names and plain numbers."""
         packed = super().state_dict()
         for group in packed["param_groups"]:
-            group["constraint"] = _described(group["constraint"])
+            group["constraint"] = checkpoints.described(group["constraint"])
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -328,11 +355,12 @@ class ConstrainedOptimizer(Optimizer):
         taken: list[dict[str, Any]] = []
 
         def check(_: Optimizer, packed: dict[str, Any]) -> None:
-            self._check_saved(packed, sets)
+            checkpoints.check(self, packed, sets)
             taken.append(packed)
 
         def restore(_: Optimizer) -> None:
-            self._restore(taken[0], sets)
+            checkpoints.restore(self, taken[0], sets)
+            self._remember_sets()
 
         # After the user's own hooks, which may hand on another dict, and before those that follow.
         hooks = [self.register_load_state_dict_pre_hook(check),
@@ -342,41 +370,6 @@ class ConstrainedOptimizer(Optimizer):
         finally:
             for hook in hooks:
                 hook.remove()
-
-    def _restore(self, packed: dict[str, Any], sets: list[Any]) -> None:
-        """The live sets and the state in its own precision, after torch has loaded the rest."""
-        for group, live in zip(self.param_groups, sets, strict=True):
-            group["constraint"] = live
-            for flag in FLAGS:
-                group.setdefault(flag, self.defaults[flag])
-        self._remember_sets()
-        ids = chain.from_iterable(group["params"] for group in packed["param_groups"])
-        params = chain.from_iterable(group["params"] for group in self.param_groups)
-        for i, p in zip(ids, params, strict=True):
-            for key, value in packed["state"].get(i, {}).items():
-                if isinstance(value, Tensor) and key == "step":
-                    self.state[p][key] = value.clone()  # torch hands on the saved one itself
-                elif isinstance(value, Tensor):
-                    self.state[p][key] = _loaded(value, p)
-
-    def _check_saved(self, packed: dict[str, Any], sets: list[Any]) -> None:
-        """Refuses a checkpoint with options or state of another optimizer, or with other sets."""
-        for i, (saved, live) in enumerate(zip(packed["param_groups"], sets, strict=False)):
-            wrong = self.defaults.keys() - FLAGS.keys() - saved.keys()
-            for key in saved["params"]:
-                known = {"step", "begun", masters.NAME, *self.buffers_known()}
-                wrong |= packed["state"].get(key, {}).keys() - known
-            if wrong:
-                raise ValueError(
-                    f"the checkpoint was not made by {type(self).__name__}: parameter group {i} "
-                    f"differs in {', '.join(sorted(wrong))}; load it into the optimizer that made "
-                    "it."
-                )
-            if saved.get("constraint") != _described(live):
-                raise ValueError(
-                    f"parameter group {i} is held to {live!r}, but the checkpoint was made with "
-                    f"{saved.get('constraint')}; construct the optimizer with the same sets."
-                )
 
     def buffers_known(self) -> tuple[str, ...]:
         """The state tensors that a parameter of any group may have."""
@@ -389,11 +382,3 @@ _NO_SET = (
     'adafw.torch.constrain(model, adafw.LInfBall, diameter=6.0), or {{"params": ..., '
     '"constraint": set}}.'
 )
-
-
-def _described(constraint: Constraint | None) -> Any:
-    return None if constraint is None else constraint.describe()
-
-
-def _loaded(value: Tensor, p: Tensor) -> Tensor:
-    return value.to(device=p.device, dtype=state_dtype(p), copy=True)

@@ -2,7 +2,8 @@
 
 Matrices of one shape are stacked, so that the products of a spectral ball's LMO are made for all of
 them at once: 6 times as fast for matrices of 16 x 16, twice for 64 x 64, no faster from 128 x 128
-on. Steps along signs in plain torch are made by torch's functions of lists.
+on. Steps along signs in plain torch are made by torch's functions of lists; compiled ones are made
+by `lists`.
 """
 
 from collections import defaultdict

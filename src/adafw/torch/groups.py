@@ -1,14 +1,14 @@
 """What a parameter group may hold beside its set, and how its options and gradients are read."""
 
 import math
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
 
 import torch
 from torch import Tensor
 
 from adafw import checks
 from adafw.arrays import all_finite
-from adafw.torch import sharded
+from adafw.torch import lists, sharded
 from adafw.torch.feasible import name_of
 
 
@@ -57,21 +57,38 @@ def state_dtype(p: Tensor) -> torch.dtype:
     return torch.promote_types(p.dtype, torch.float32)
 
 
-def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
-    """Refuses sparse gradients, and NaN and infinity where looking costs little.
+#: A gradient, the group of its parameter, and the parameter's place in it.
+Found = tuple[Tensor, dict[str, Any], int]
+
+
+def refuse_sparse(group: dict[str, Any], i: int) -> NoReturn:
+    """Refuses a sparse gradient."""
+    raise TypeError(
+        f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe step "
+        "moves every entry; construct the layer with sparse=False."
+    )
+
+
+def check_finite(gradients: list[Found], compiled: bool) -> None:
+    """Refuses NaN and infinity where looking costs little.
 
     On an accelerator a look would make the host wait, and on shards one rank would stop while
     others wait for it; there NaN spreads to the weights, as with torch's own optimizers.
     """
-    if g.layout != torch.strided:
-        raise TypeError(
-            f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe "
-            "step moves every entry; construct the layer with sparse=False."
-        )
-    if not g.is_cpu or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+    if compiled and len(gradients) > 1 and lists.surely_finite([g for g, _, _ in gradients]):
         return
-    if not all_finite(g):  # the sum of finite numbers may overflow
-        raise ValueError(
-            f"the gradient of {name_of(group, i)} must be finite, got NaN or infinity; no "
-            "parameter was moved."
-        )
+    for g, group, i in gradients:
+        if not g.is_cpu or sharded.is_sharded(g) or math.isfinite(g.sum().item()):
+            continue
+        if not all_finite(g):  # the sum of finite numbers may overflow
+            raise ValueError(
+                f"the gradient of {name_of(group, i)} must be finite, got NaN or infinity; no "
+                "parameter was moved."
+            )
+
+
+def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
+    """Refuses a gradient that is sparse or not finite."""
+    if g.layout is not torch.strided:
+        refuse_sparse(group, i)
+    check_finite([(g, group, i)], False)

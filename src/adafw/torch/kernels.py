@@ -1,8 +1,9 @@
-"""The updates of SFW, AdaSFW and AdamSFW on an LInfBall, compiled for plain CPU tensors.
+"""The updates of AdaSFW and AdamSFW on LInfBalls, compiled for plain CPU tensors.
 
-Same signature and same results (up to the order of sums) as the updates they stand in for. A
-tensor is worked through in slices that stay in the first cache, one pass per inner step: the
-pass does the last step and measures the next. The slices' sums are added in float64.
+Same results (up to the order of sums) as the updates they stand in for; one call for all tensors
+of an optimizer, see `lists`. A tensor is worked through in slices that stay in the first cache, one
+pass per inner step: the pass does the last step and measures the next. The slices' sums are added
+in float64.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
 
@@ -10,24 +11,15 @@ import threading
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from adafw.kernels.addresses import array_at
 from adafw.kernels.jit import jit
-from adafw.torch.updates import Options, State
 
 SLICE = 2048  # entries
 #: Sums within a slice may be made in the order that suits the processor, always the same one.
 SUMS = {"reassoc", "nsz"}
-#: x - gamma d is rounded once, as torch's addcmul does it: plain torch and shards then agree with
-#: the kernel to the bit, without which gradients of low rank part from each other.
-FUSED = {"contract"}
 _KEPT = 1 << 22  # entries of working memory kept from one step to the next
 _memory = threading.local()
-
-
-# Plain tuples, which a kernel unpacks: a named one costs about a microsecond more at each call, and
-# there is one call for each tensor of a network.
 
 #: offset, radius, eta, K and the bound on gamma: what the inner steps of Template 3 need to know.
 Inner: TypeAlias = tuple[float, float, float, int, float]
@@ -37,73 +29,45 @@ Moments: TypeAlias = tuple[Any, Any, Any, float, float]
 Room: TypeAlias = tuple[Any, Any]
 
 
-def sfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
-    """As `Update(sfw_momentum, frank_wolfe)`, gamma being lr."""
-    has_momentum = "momentum" in state
-    beta = options["momentum"] if has_momentum and state["step"] > 0 else 0.0
-    m = state["momentum"] if has_momentum else g
-    _sfw(_flat(x), _flat(g), _flat(m), beta, options["lr"], options["constraint"].radius)
-    torch.autograd.graph.increment_version(x)
-
-
-def adasfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
-    """As `Update(adagrad_metric, adaptive)`."""
-    squares, point = _flat(state["sum_squares"]), _flat(x)
-    _adasfw(point, _flat(g), squares, _workspace(point), _inner(options))
-    torch.autograd.graph.increment_version(x)
-
-
-def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
-    """As `Update(amsgrad_metric, adaptive)`."""
-    m, s, largest = (_flat(state[k]) for k in ("momentum", "mean_squares", "max_squares"))
-    point, moments = _flat(x), (m, s, largest, *options["betas"])
-    _adamsfw(point, _flat(g), moments, _workspace(point), _inner(options))
-    torch.autograd.graph.increment_version(x)
-
-
-def _flat(x: Tensor) -> Any:
-    array = (x.detach() if x.requires_grad else x).numpy()
-    return array if array.ndim == 1 else array.reshape(-1)
-
-
-def _inner(options: Options) -> Inner:
-    return (
-        options["offset"], options["constraint"].radius, options["lr"], options["inner_steps"],
-        options["max_step"],
-    )  # fmt: skip
-
-
-def _workspace(x: Any) -> Room:
+def workspace(size: int, dtype: Any) -> Room:
     """Kept from one step to the next, as fresh pages are dear, unless it is large."""
-    rooms: Room | None = _memory.__dict__.get(x.dtype)
-    if rooms is None or rooms[0].size < x.size:
-        rooms = np.empty(x.size, x.dtype), np.empty(x.size, x.dtype)
-        if x.size <= _KEPT:
-            _memory.__dict__[x.dtype] = rooms
+    rooms: Room | None = _memory.__dict__.get(dtype)
+    if rooms is None or rooms[0].size < size:
+        rooms = np.empty(size, dtype), np.empty(size, dtype)
+        if size <= _KEPT:
+            _memory.__dict__[dtype] = rooms
     return rooms
 
 
-@jit(fastmath=FUSED)
-def _sfw(x, g, m, beta, gamma, radius):
-    real = x.dtype.type
-    beta, rest, gamma, radius = real(beta), real(1 - beta), real(gamma), real(radius)
-    moving = False
-    for i in range(x.size):  # an estimate that is 0 everywhere moves nothing
-        if beta * m[i] + rest * g[i] != 0:
-            moving = True
-            break
-    for low in range(0, x.size, SLICE):
-        high = min(low + SLICE, x.size)
-        y, mean, new = x[low:high], m[low:high], g[low:high]
-        if beta > 0:
-            for i in range(y.size):
-                mean[i] = beta * mean[i] + rest * new[i]
-        else:
-            for i in range(y.size):
-                mean[i] = new[i]
-        if moving:
-            for i in range(y.size):
-                y[i] = y[i] - gamma * _away(y[i], mean[i], radius)
+@jit
+def adasfw(table, numbers, room):
+    """As `Update(adagrad_metric, adaptive)` for tensors listed by rows.
+
+    table : size, addresses of x, g and the sums of squares. numbers : see `Inner`.
+    """
+    like = room[0]
+    for i in range(len(table)):
+        size, row = table[i, 0], numbers[i]
+        x, g = array_at(table[i, 1], size, like), array_at(table[i, 2], size, like)
+        squares = array_at(table[i, 3], size, like)
+        inner = (row[0], row[1], row[2], int(row[3]), row[4])
+        _adasfw(x, g, squares, room, inner)
+
+
+@jit
+def adamsfw(table, numbers, room):
+    """As `Update(amsgrad_metric, adaptive)` for tensors listed by rows.
+
+    table : size, addresses of x, g, m, s and the largest s. numbers : see `Inner`, then betas.
+    """
+    like = room[0]
+    for i in range(len(table)):
+        size, row = table[i, 0], numbers[i]
+        x, g = array_at(table[i, 1], size, like), array_at(table[i, 2], size, like)
+        m, s = array_at(table[i, 3], size, like), array_at(table[i, 4], size, like)
+        moments = (m, s, array_at(table[i, 5], size, like), row[5], row[6])
+        inner = (row[0], row[1], row[2], int(row[3]), row[4])
+        _adamsfw(x, g, moments, room, inner)
 
 
 @jit

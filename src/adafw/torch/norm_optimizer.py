@@ -6,7 +6,18 @@ from torch import Tensor
 
 from adafw import checks
 from adafw.constraints import Constraint, LInfBall, RowBall
-from adafw.torch import adamw, batched, fast, gram, masters, matrices, owners, sharded, updates
+from adafw.torch import (
+    adamw,
+    batched,
+    fast,
+    gram,
+    lists,
+    masters,
+    matrices,
+    owners,
+    sharded,
+    updates,
+)
 from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
 from adafw.torch.optimizers import check_weights
@@ -136,10 +147,10 @@ class NormOptimizer(ConstrainedOptimizer):
             x.mul_(1 - options["lr"] * self.decay(options)).add_(v, alpha=length)
             self._moved(p, x)
         for members in lists.values():
-            self._move_list(members)
+            self._move_signs(members)
         return rest
 
-    def _move_list(self, work: list[Work]) -> None:
+    def _move_signs(self, work: list[Work]) -> None:
         """Steps along signs on tensors of one group; of one length each."""
         by_length: dict[float, list[Work]] = {}
         for p, g, options in work:
@@ -158,16 +169,22 @@ class NormOptimizer(ConstrainedOptimizer):
             for p in params:
                 self._moved(p, p)
 
+    def numbers_of(self, p: Tensor, state: Any, options: dict[str, Any]) -> Any:
+        if options["fused"] is False or type(self.unit_ball(options, p)) is not LInfBall:
+            return None
+        if not lists.modules():
+            return None
+        lr = options["lr"]
+        return (*updates.weights_of(options), 1 - lr * self.decay(options),
+                lr * self.factor(options, p))  # fmt: skip
+
     def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
+        row = self.numbers_of(x, state, options)
+        if row is not None and lists.move_one("decayed", x, g, state, row):
+            return
         ball, length = self.unit_ball(options, x), options["lr"] * self.factor(options, x)
-        keep = 1 - options["lr"] * self.decay(options)
-        if type(ball) is LInfBall:
-            quick = fast.update("decayed", x, g, {**options, "constraint": ball})
-            if quick is not None:
-                quick(x, g, state, updates.weights_of(options), keep, length)
-                return
         d, _ = updates.one_form(g, state, options)
-        updates.toward(x, d, ball, keep, length)
+        updates.toward(x, d, ball, 1 - options["lr"] * self.decay(options), length)
 
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,

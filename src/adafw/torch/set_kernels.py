@@ -17,7 +17,6 @@ from torch import Tensor
 from adafw.arrays import float_bits
 from adafw.constraints import Box, Constraint, KSparse, L1Ball, L2Ball
 from adafw.kernels.jit import jit
-from adafw.torch.sign_kernels import _flat as flat
 from adafw.torch.updates import Options, State
 
 SLICE = 2048  # entries
@@ -31,21 +30,25 @@ _BOX, _L1, _L2, _SPARSE = range(4)
 
 def adasfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(adagrad_metric, adaptive)`."""
-    point, new = flat(x), flat(g)
+    point, new = _flat(x), _flat(g)
     grad, h = _rooms(point)
-    _adagrad(new, flat(state["sum_squares"]), grad, h, options["offset"])
+    _adagrad(new, _flat(state["sum_squares"]), grad, h, options["offset"])
     _inner_steps(point, grad, h, options)
     torch.autograd.graph.increment_version(x)
 
 
 def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(amsgrad_metric, adaptive)`."""
-    point, new = flat(x), flat(g)
+    point, new = _flat(x), _flat(g)
     grad, h = _rooms(point)
-    averages = (flat(state[name]) for name in ("momentum", "mean_squares", "max_squares"))
+    averages = (_flat(state[name]) for name in ("momentum", "mean_squares", "max_squares"))
     _amsgrad(new, *averages, grad, h, *options["betas"], options["offset"])
     _inner_steps(point, grad, h, options)
     torch.autograd.graph.increment_version(x)
+
+
+def _flat(x: Tensor) -> Any:
+    return (x.detach() if x.requires_grad else x).numpy().reshape(-1)
 
 
 def _rooms(x: Any) -> tuple[Any, Any]:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from adafw.constraints import (
+    ColumnBall,
     L1Ball,
     L2Ball,
     LInfBall,
     NuclearBall,
+    RMSBall,
     RowBall,
     SpectralBall,
 )
@@ -26,16 +28,19 @@ class Start(NamedTuple):
     learning_rate: float
 
 
-_SPECTRAL = _NUCLEAR = Start(20.0, 1e-3, 3e-3)
+_SPECTRAL = _NUCLEAR = _LINES = Start(20.0, 1e-3, 3e-3)
+_LENGTH = Start(6.0, 1e-3, 3e-3)  # at equal diameters both are the same ball
 _STARTS: dict[Any, Start] = {
     LInfBall: Start(20.0, 1e-3, 3e-3),
-    L2Ball: Start(6.0, 1e-3, 3e-3),
+    L2Ball: _LENGTH,
+    RMSBall: _LENGTH,
     L1Ball: Start(60.0, 1e-3, 1e-1),
     SpectralBall: _SPECTRAL,
     NewtonSchulzBall: _SPECTRAL,
     NuclearBall: _NUCLEAR,
     PowerNuclearBall: _NUCLEAR,
-    RowBall: Start(20.0, 1e-3, 3e-3),
+    RowBall: _LINES,
+    ColumnBall: _LINES,
 }
 
 
