@@ -68,7 +68,7 @@ class _MappedMatrix:
         return m, n
 
     @property
-    def T(self) -> "_MappedMatrix":  # noqa: N802 (numpy's name)
+    def T(self) -> "_MappedMatrix":
         return _MappedMatrix(self.inner.T, self.cols, self.rows)
 
     def __matmul__(self, x: Matrix) -> Matrix:

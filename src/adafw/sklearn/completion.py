@@ -213,7 +213,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        asked: Any = found if self.shape is None else tuple(self.shape)
+        asked: Any = found if self.shape is None else tuple(np.atleast_1d(self.shape))
         if len(asked) != 2 or found[0] > asked[0] or found[1] > asked[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
         self.shape_ = (int(asked[0]), int(asked[1]))
