@@ -29,7 +29,7 @@ def test_bad_rows(make):
         with pytest.raises(ValueError, match=message):
             make().fit(bad, y)
     model = FrankWolfeClassifier(radius=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="^Input X contains NaN; fill them in"):
+    with pytest.raises(ValueError, match=r"^Input X contains NaN; fill them in"):
         model.predict(missing)
 
 
@@ -39,7 +39,7 @@ def test_what_else_was_not_one_sentence_of_ours():
         MatrixCompletion(1.0, shape=3).fit([[0, 0]], [1.0])
     for radii in (["a"], [-5.0, 2.0]):
         for eps in (None, 0.1):
-            with pytest.raises(ValueError, match="^radii must be numbers > 0"):
+            with pytest.raises(ValueError, match=r"^radii must be numbers > 0"):
                 radius_path(X, y, radii=radii, eps=eps)
-    with pytest.raises(TypeError, match="^result must be what minimize returns"):
+    with pytest.raises(TypeError, match=r"^result must be what minimize returns"):
         ConvergenceDisplay.from_result(3)
