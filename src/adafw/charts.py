@@ -93,7 +93,7 @@ def line_chart(
     kept = [c for c in (_drawable(curve, log) for curve in curves) if c.x.size]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(y_label)} against {escape(x_label)}" font-size="12" '
+        f'aria-label="{escape(y_label)} against {escape(x_label)}" font-size="13" '
         f'font-family="system-ui, sans-serif" fill="currentColor" style="width:100%;'
         f'max-width:{width}px;height:auto">'
     )
@@ -124,7 +124,7 @@ def _grid(x: Axis, y: Axis, floor: float) -> list[str]:
         parts.append(
             f'<path d="M{x.start:.1f} {at:.1f}H{x.end:.1f}" stroke="currentColor" opacity=".15"/>'
             f'<text x="{x.start - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">'
-            f"{value:.{digits}g}</text>"
+            f"{_written(value, digits, y.log)}</text>"
         )
     numbers = x.ticks()
     digits = _digits(numbers)
@@ -135,6 +135,16 @@ def _grid(x: Axis, y: Axis, floor: float) -> list[str]:
         )
     corner = f"M{x.start:.1f} {y.end:.1f}V{floor:.1f}H{x.end:.1f}"
     return [*parts, f'<path d="{corner}" fill="none" stroke="currentColor" opacity=".5"/>']
+
+
+def _written(value: float, digits: int, log: bool) -> str:
+    """The number; on a logarithmic axis far from 1 its power, which stays short."""
+    text = f"{value:.{digits}g}"
+    if not log or 1e-2 <= value < 1e4:
+        return text
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    short = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{short}e{int(power)}"
 
 
 def _digits(numbers: Sequence[float]) -> int:

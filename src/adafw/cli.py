@@ -70,5 +70,7 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     except (ValueError, TypeError) as error:
-        click.echo(f"Error: {error}", err=True)
+        from adafw.commands.options import in_options
+
+        click.echo(f"Error: {in_options(str(error))}", err=True)
         sys.exit(2)

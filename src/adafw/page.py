@@ -45,7 +45,19 @@ dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
   .claims td { border: none; padding: 2px 0; min-width: 0 !important; overflow-wrap: anywhere; }
   .claims td:nth-last-child(3) { font-weight: 600; }
   .claims td:nth-last-child(2) { color: var(--quiet); font-size: 13px; }
+  .stacked, .stacked tbody, .stacked tr { display: block; } .stacked th { display: none; }
+  .stacked tr { padding: 6px 0; border-bottom: 1px solid var(--rule); }
+  .stacked td { display: flex; justify-content: space-between; gap: 16px; border: none;
+    padding: 2px 0; white-space: normal; }
+  .stacked td::before { content: attr(data-name); color: var(--quiet); }
   dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } }
+@media (prefers-color-scheme: dark) { :root { color-scheme: dark; --ink: #e6e8eb;
+  --quiet: #a4abb4; --rule: #3a3f47; --paper: #1a1c1f; --tint: #24272b; }
+  .warn { color: #ffc9cf; background: #4a1820; } tr.best td { background: #3d3220; }
+  .holds, .grows { background: #173d22; color: #b4e8c1; }
+  .fails, .reversed, .no { background: #4a1820; color: #ffc9cf; }
+  .does { background: #463512; color: #ffdf9e; } .undecided, .not { background: #363b42;
+  color: #cfd4da; } #zoom ~ .scroll svg { background: #ffffff; } }
 @media print { body { background: none; } main { padding: 0; } }
 """
 
@@ -69,11 +81,13 @@ def html_table(
 ) -> str:
     """A table; the columns `numbers` are set to the right, the row `best` is tinted.
 
-    `kind` "claims" gives the last column room, and stacks the cells of a row on a phone.
+    On a phone, `kind` "stacked" puts the cells of a row below one another, each with its name;
+    "claims" does so without names, and gives the last column room.
     """
 
     def cell(tag: str, i: int, text: str) -> str:
-        return f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>"
+        name = f' data-name="{escape(head[i])}"' if kind == "stacked" and tag == "td" else ""
+        return f"<{tag}{' class=n' if i in numbers else ''}{name}>{text}</{tag}>"
 
     top = "".join(cell("th", i, escape(text)) for i, text in enumerate(head))
     lines = "".join(

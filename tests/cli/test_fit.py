@@ -202,7 +202,8 @@ def test_bad_names_are_refused_before_the_file_is_read(tmp_path, capsys):
         (["--constraint", "l7"], "constraint must be a set or one of"),
         (["--loss", "hinge"], "loss must be one of"),
         (["--algorithm", "Adam"], "algorithm must be"),
-        (["--constraint", "lp"], "needs p"),
+        (["--constraint", "lp"], "--constraint lp needs p: give -p p=VALUE."),
+        (["-p", "q=3"], "no -p is taken for --constraint l1, got 'q'."),
     ):
         code, _, err = run(capsys, "fit", tmp_path / "missing.svm", *words)
         assert (code, message in err) == (2, True), err
@@ -277,13 +278,13 @@ def test_bad_settings_end_with_2(folder, tmp_path, capsys):
         (["--loss", "logistic", "--task", "regression"], "does not fit the task"),
         (["--radius", -1], "radius must be"),
         (["--constraint", "l7"], "constraint must be a set or one of"),
-        (["--constraint", "group"], "needs groups"),
+        (["--constraint", "group"], "--constraint group needs groups: give -p groups=VALUE."),
         (["--algorithm", "Adam"], "algorithm must be"),
-        (["--learning-rate", "fast"], "learning_rate must be auto or a number"),
+        (["--learning-rate", "fast"], "--learning-rate must be auto or a number"),
         (["--resume"], "--resume needs --checkpoint"),
-        (["--time-limit", 0], "max_seconds must be a number that is finite and > 0"),
-        (["--max-seconds", -1], "max_seconds must be"),
-        (["--n-jobs", 0], "n_jobs must be"),
+        (["--time-limit", 0], "--max-seconds must be a number that is finite and > 0"),
+        (["--max-seconds", -1], "--max-seconds must be"),
+        (["--n-jobs", 0], "--n-jobs must be"),
         (["--param", "k"], "--param must be key=value"),
         (["-o", tmp_path / "no" / "m"], "must lie in a directory that exists"),
     ):

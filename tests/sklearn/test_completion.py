@@ -54,6 +54,48 @@ def test_certificate(loss, offsets):
         )
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("norm", ["frequency", "adaptive"])
+def test_certificate_of_a_weighted_norm(norm, loss):
+    _, pairs, v = observed()
+    v = np.where(v > 2, 1.0, -1.0) if loss == "logistic" else v
+    radius = 60.0
+    model = MatrixCompletion(radius, norm=norm, loss=loss, tol=1e-4).fit(pairs, v)
+    assert (model.status_, model.norm_) == ("converged", norm)
+    X, A, B = model.left_ @ model.right_, model.row_map_.toarray(), model.col_map_.toarray()
+    if norm == "frequency":
+        seen = np.bincount(pairs[:, 0], minlength=60) / len(v)
+        np.testing.assert_allclose(A, np.diag((30 * seen + 0.5) ** -0.5), rtol=1e-12)
+    inside = np.linalg.solve(A, np.linalg.solve(B, X.T).T)
+    assert np.linalg.norm(inside, "nuc") <= radius * (1 + 1e-9)
+    z = model.decision_function(pairs)
+    value, slope = LOSSES[loss]
+    assert np.isclose(model.value_, value(z, v).mean(), rtol=1e-10)
+    G = np.zeros(X.shape)
+    G[tuple(pairs.T)] = slope(z, v) / len(v)
+    gap = np.vdot(G, X) + radius * np.linalg.norm(A.T @ G @ B, 2)
+    assert -1e-12 <= gap <= model.gap_ * (1 + 1e-9) + 1e-12
+    assert model.gap_ <= 1e-4 * model.value_
+
+
+def test_what_is_large_is_shrunk_less_by_adapted_weights():
+    X, pairs, v = observed(m=90, n=70, share=0.3, noise=0.5, seed=4)
+    error = {
+        norm: np.sqrt(np.mean((MatrixCompletion(norm=norm).fit(pairs, v).to_array() - X) ** 2))
+        for norm in ("nuclear", "adaptive")
+    }
+    assert error["adaptive"] < 0.8 * error["nuclear"]
+
+
+def test_a_radius_that_was_chosen_gives_the_same_model_again():
+    _, pairs, v = observed()
+    chosen = MatrixCompletion(cv=2).fit(pairs, v)
+    assert chosen.norm_ == "adaptive"
+    again = MatrixCompletion(chosen.radius_, norm="adaptive").fit(pairs, v)
+    np.testing.assert_array_equal(chosen.predict(pairs), again.predict(pairs))
+    assert MatrixCompletion(5.0).fit(pairs, v).row_map_ is None
+
+
 def test_it_finds_what_was_hidden():
     X, pairs, v = observed(share=0.5)
     model = MatrixCompletion(cv=2).fit(pairs, v)
@@ -116,6 +158,8 @@ def test_what_is_refused():
     for settings, message in (
         ({"radius": 0}, "radius must be a number that is finite and > 0, got 0"),
         ({"radius": "best"}, "radius must be a number > 0 or 'cv', got 'best'"),
+        ({"norm": "max"}, "norm must be one of auto, nuclear, frequency, adaptive, got 'max'"),
+        ({"cv": 10**6}, "cv must be at most the number of entries"),
         ({"loss": "poisson"}, "loss must be one of squared, huber, logistic, got 'poisson'"),
         ({"radius": 1.0, "loss": "logistic"}, "needs values of two kinds"),
         ({"radius": 1.0, "shape": (2, 2)}, "shape must be a pair of at least"),

@@ -130,6 +130,45 @@ def test_a_proven_path_is_good_between_its_radii(constraint, eps):
     assert np.var(y) <= first.value_ + path.bound * (1 + 1e-9)
 
 
+def _monotone(g):
+    """max of -<g, v> over -1 <= v_1 <= ... <= v_n <= 1: the best of the n + 1 steps."""
+    steps = np.tril(np.full((len(g) + 1, len(g)), -2.0), -1) + 1
+    return (-steps @ g).max()
+
+
+#: -min <G, V> over the set of radius 1, G of shape (features, classes), by hand.
+STEEPNESS = {
+    "l1": lambda G: np.abs(G).max(),
+    "l2": np.linalg.norm,
+    "linf": lambda G: np.abs(G).sum(),
+    "ksparse": lambda G: np.sort(np.abs(G).ravel())[-2:].sum(),
+    "group": lambda G: np.linalg.norm(G, axis=1).max(),
+    "nuclear": lambda G: np.linalg.norm(G, 2),
+    "spectral": lambda G: np.linalg.norm(G, "nuc"),
+    "nonnegative": lambda G: np.maximum(-G, 0).sum(),
+    "unit_simplex": lambda G: np.maximum(-G, 0).max(axis=0).sum(),
+    "monotone": lambda G: sum(map(_monotone, G.T)),
+}
+
+
+@pytest.mark.parametrize("constraint", STEEPNESS)
+def test_the_bound_between_radii_by_hand_on_every_set_in_float32(constraint):
+    """Convexity: f(x) - min over radius r <= <g, x> + r * steepness, at any r up to the next."""
+    X, y = datasets.load_iris(return_X_y=True)
+    X, truth = X.astype(np.float32), np.eye(3)[y]
+    params = {"k": 2} if constraint == "ksparse" else None
+    model = FrankWolfeClassifier(
+        constraint=constraint, constraint_params=params, fit_intercept=False
+    )
+    path = radius_path(X, y, eps=0.1, estimator=model, radii=(0.05, 5.0))
+    assert path.bound == pytest.approx(0.1 * np.log(3))
+    for radius in np.random.default_rng(0).uniform(path.radii[0], path.uppers[-1].clip(max=5), 8):
+        x = path.at(radius).coef_.T.astype(float)
+        p = np.exp(X @ x)
+        g = X.T.astype(float) @ (p / p.sum(axis=1, keepdims=True) - truth) / len(y)
+        assert np.vdot(g, x) + radius * STEEPNESS[constraint](g) <= path.bound * (1 + 1e-6)
+
+
 def test_a_proven_path_of_several_classes_and_a_range():
     X, y = datasets.load_iris(return_X_y=True)
     path = radius_path(X, y, eps=0.05, radii=(1.0, 6.0), estimator=FrankWolfeClassifier())

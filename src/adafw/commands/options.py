@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
@@ -89,6 +90,22 @@ def settings_of(options: dict[str, Any]) -> Settings:
     if given["max_seconds"] is None:
         given["max_seconds"] = limit
     return Settings(**given)
+
+
+def in_options(sentence: str) -> str:
+    """A sentence about parameters of Python in the words of the command line.
+
+    constraint_params={'lower': ...} becomes -p lower=VALUE, constraint='box' --constraint box,
+    max_iter --max-iter.
+    """
+    sentence = re.sub(r"constraint_params=\{'(\w+)': \.\.\.\}", r"-p \1=VALUE", sentence)
+    sentence = sentence.replace("constraint_params must be None", "no -p is taken")
+    for option in fields(Settings):
+        names = _FORMS.get(option.name, ((f"--{option.name.replace('_', '-')}",), {}))[0]
+        sentence = re.sub(rf"\b{option.name}='([^' ]+)'", rf"{names[0]} \1", sentence)
+        if "_" in option.name:  # other names are words that mean more than an option
+            sentence = re.sub(rf"(?<![\w-]){option.name}\b", names[0], sentence)
+    return sentence
 
 
 def _type(option: "Field[Any]") -> type | None:

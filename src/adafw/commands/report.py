@@ -32,6 +32,8 @@ _STYLE = """
   center / 1px 100% no-repeat; }
 .bar i { position: absolute; top: 1px; bottom: 1px; border-radius: 2px; }
 .plus { background: #0072b2; left: 50%; } .minus { background: #d55e00; right: 50%; }
+@media (prefers-color-scheme: dark) { .bar i, svg [fill^="#"], svg [stroke^="#"] {
+  filter: brightness(1.5); } }
 """
 
 
@@ -138,7 +140,8 @@ def _certificate(model: LinearModelFile) -> str:
     return (
         f"<p>No coefficients of the set{any_b} have an objective (mean loss) below "
         "the number under <em>at least</em>; the gap is how far this model can be above the best "
-        "one, computed with exact gradients.</p>" + html_table(first + head, rows, numbers)
+        "one, computed with exact gradients.</p>"
+        + html_table(first + head, rows, numbers, kind="stacked")
     )
 
 

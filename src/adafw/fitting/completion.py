@@ -1,7 +1,6 @@
 """Completing a matrix from observed entries, by factors, to a certified gap."""
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,8 @@ from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.fitting.core import Deadline
 from adafw.lanczos import golub_kahan
 from adafw.losses import Loss
-from adafw.steps.corrective.factors import balanced, leading
+from adafw.steps.corrective.factors import balanced
 from adafw.steps.corrective.nuclear import improved
-from adafw.steps.corrective.observed import Observed
 
 Matrix = NDArray[Any]
 
@@ -85,21 +83,21 @@ def fit_offsets(
 
 
 def complete(
-    seen: Observed, radius: float, tol: float, deadline: Deadline, *,
+    seen: Any, radius: float, tol: float, deadline: Deadline, *,
     start: tuple[Matrix, Matrix] | None = None, max_iter: int = 200,
 ) -> Completion:  # fmt: skip
     """Minimises the mean loss over the nuclear ball until gap <= tol * max(|value|, 1e-12).
 
     One iteration: the gradient's leading singular pairs join the factors, which Newton steps then
     move (`steps.corrective.nuclear`). The gap <G, X> + radius s_1(G) has s_1 from above.
-    `start`: factors to start from, scaled into the ball.
+    `seen`: a `FactoredView` that knows the `least` value. `start`: factors to start from, scaled
+    into the ball.
     """
     m, n = seen.shape
     left, right = np.zeros((m, 0)), np.zeros((n, 0))
     if start is not None:
         left, right = balanced(*start, radius)
     best, idle, status = math.inf, 0, "max_iter"
-    least = float(np.mean(seen.loss.least(seen.y)))
     for t in range(max_iter + 1):
         z = seen.predict(left, right)
         value, slopes = seen.value(z), seen.slopes(z)
@@ -116,7 +114,7 @@ def complete(
         )  # fmt: skip
         if gap <= 0.9 * tol * floor or over:
             above = norm_from_above(matrix, float(pairs[1][0]), 0.05 * tol * floor / radius)
-            gap = min(max(inner + radius * above, 0.0), value - least)
+            gap = min(max(inner + radius * above, 0.0), value - seen.least)
             status = "converged" if gap <= tol * floor else over
             if status:
                 break
@@ -187,22 +185,9 @@ def norm_from_above(matrix: Any, below: float, slack: float) -> float:
     return math.sqrt(max(ritz, below**2) / max(1 - error, 1e-3)) * (1 + 1e-12)
 
 
-def smallest_radius(seen: Observed) -> float:
-    """That which lowers the objective by at most 2 %, as the gradient at 0 proves."""
+def smallest_radius(seen: Any, share: float) -> float:
+    """That which lowers the objective by about this share at most, as the gradient at 0 tells."""
     nothing = np.zeros((seen.shape[0], 0)), np.zeros((seen.shape[1], 0))
     z = seen.predict(*nothing)
-    steep = float(leading(seen.matrix(seen.slopes(z)), 1, 1e-4)[1][0])
-    return 0.02 * (seen.value(z) - float(np.mean(seen.loss.least(seen.y)))) / max(steep, 1e-300)
-
-
-def walk(
-    seen: Observed, radii: Sequence[float], tol: float, deadline: Deadline, max_iter: int
-) -> Iterator[Completion]:
-    """Completions from small to large radii, each begun where the last ended."""
-    start = None
-    for radius in radii:
-        if deadline.left == 0:
-            return
-        found = complete(seen, float(radius), tol, deadline, start=start, max_iter=max_iter)
-        start = found.left, found.right
-        yield found
+    steep = float(leading_pairs(seen.matrix(seen.slopes(z)), nothing[1], 1)[1][0])
+    return share * (seen.value(z) - seen.least) / max(steep, 1e-300)

@@ -32,6 +32,7 @@ from adafw.fitting.settings import help_of
 from adafw.losses import AnyLoss, Loss
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
 from adafw.sklearn import far
+from adafw.sklearn.refusals import in_one_sentence
 from adafw.sklearn.stream import Stream
 
 #: Parameters that only estimators have.
@@ -90,7 +91,8 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         if far.is_dask(X):
             return far.validated(self, X, y, numeric=checks.get("y_numeric", False), reset=reset)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
-        return validate_data(self, X, y, reset=reset, **options)
+        with in_one_sentence():
+            return validate_data(self, X, y, reset=reset, **options)
 
     def _fit_problem(self, problem: Problem, deadline: Deadline) -> None:
         """One linear fit for each target, and the attributes that tell of them."""
@@ -191,9 +193,10 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         """Checked features to predict from."""
         if far.is_dask(X):
             return far.DaskBlocks(X, self.n_features_in_)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        with in_one_sentence():
+            return validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+            )
 
     @property
     def _predictor(self) -> LinearPredictor:

@@ -1,5 +1,6 @@
 """Matrix completion: ratings, and other tables of which some entries were observed."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,11 @@ from adafw import checks
 from adafw.fitting import Deadline
 from adafw.fitting.completion import (
     DENSE,
-    Completion,
     Offsets,
-    complete,
     fit_offsets,
     smallest_radius,
-    walk,
 )
+from adafw.fitting.weighting import NORMS, Map, Weighted, by_frequency, solve, walk
 from adafw.losses import Loss
 from adafw.names import LOSSES
 from adafw.rows import stored_entries
@@ -30,6 +29,10 @@ from adafw.steps.corrective.observed import Observed
 _LOSSES = ("squared", "huber", "logistic")
 #: Radii of a search grow by this factor until so many in a row have not bettered the best score.
 _GROWTH, _WORSE, _MOST = 1.5, 1, 60
+#: A fold that is held out is this part of all, at most.
+_PARTS = 10
+#: The share of the objective that the first radius of a search can gain at most.
+_LEAST_GAIN = 0.05
 #: The part of max_seconds that the search may use.
 _SEARCH_SHARE = 0.8
 
@@ -51,18 +54,23 @@ class _Entries:
 class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A low-rank matrix from some of its entries, with a certificate of optimality.
 
-    min over X in the nuclear ball of the mean over the observed entries of l(X[r, c] + o_rc, v).
-    The offsets o_rc = mean + row_r + col_c are found first, by the same loss without X. X exists as
-    two factors only: memory grows with the observations, and with rows + columns times the rank.
+    min over X in a ball of the nuclear norm, or of a weighted one, of the mean over the observed
+    entries of l(X[r, c] + o_rc, v). The offsets o_rc = mean + row_r + col_c are found first, by the
+    same loss without X. X exists as two factors only: memory grows with the observations, and with
+    rows + columns times the rank.
 
     Parameters
     ----------
-    radius : bound on the sum of the singular values; "cv" chooses it by cross-validation.
+    radius : bound on the norm of X; "cv" chooses it by cross-validation.
+    norm : "nuclear", the sum of the singular values; "frequency", of rows and columns weighted by
+        how often they were seen; "adaptive", weighted a second time by that solution, so that what
+        is large is shrunk less, which mostly predicts best; "auto", nuclear for a radius that is
+        given, adaptive for "cv". See `adafw.fitting.weighting` for formulas.
     loss : "squared"; "huber", which outliers do not bend; "logistic" for values of two kinds.
     delta : of the Huber loss: where the parabola ends.
     offsets : whether there are a mean and row and column offsets; without, all are 0.
     shape : (rows, columns) of the matrix; None takes the largest numbers that occur.
-    cv : folds of radius="cv".
+    cv : folds of radius="cv" that are held out in turn, each a tenth of the entries (or 1 / cv).
     tol : stop when gap <= tol * max(|objective|, 1e-12).
     max_iter, max_seconds : iterations of a fit, and seconds of the whole, at most.
     random_state : seed of the folds.
@@ -71,27 +79,32 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     left_, right_ : X = left_ @ right_, of shapes (rows, rank_) and (rank_, columns).
     mean_, row_offsets_, col_offsets_ : the offsets.
-    gap_, value_, lower_bound_ : no X in the ball does better than value_ - gap_, for these offsets.
-        gap_ is the exact Frank-Wolfe gap: proven up to 10^7 entries, above that with a probability
-        of failure of 1e-12.
+    gap_, value_, lower_bound_ : no X in the ball does better than value_ - gap_, for these offsets
+        and, of "adaptive", these weights. gap_ is the exact Frank-Wolfe gap: proven up to 10^7
+        entries, above that with a probability of failure of 1e-12.
     radius_, radii_, scores_ : the radius, and with "cv" those tried and their mean held-out losses.
     rank_, n_iter_, status_ : the number of singular values, iterations, and why the fit stopped.
+    norm_, row_map_, col_map_ : the norm, and the matrices A and B (`toarray()`) of a weighted one:
+        the ball holds A Y B^T for all Y of nuclear norm <= radius_; None where they are identities.
     row_labels_, col_labels_ : labels of rows and columns, where a frame has them; else None.
     """
 
     shape_: tuple[int, int]
     radii_: NDArray[Any] | None
     scores_: NDArray[Any] | None
+    row_map_: Map | None
+    col_map_: Map | None
     row_labels_: Any
     col_labels_: Any
 
     def __init__(
-        self, radius: Any = "cv", *, loss: str = "squared", delta: float = 1.0,
-        offsets: bool = True, shape: tuple[int, int] | None = None, cv: int = 3,
+        self, radius: Any = "cv", *, norm: str = "auto", loss: str = "squared",
+        delta: float = 1.0, offsets: bool = True, shape: tuple[int, int] | None = None, cv: int = 3,
         tol: float = 1e-3, max_iter: int = 200, max_seconds: float | None = None,
         random_state: Any = 0,
     ) -> None:  # fmt: skip
-        self.radius, self.loss, self.delta, self.offsets = radius, loss, delta, offsets
+        self.radius, self.norm, self.loss, self.delta = radius, norm, loss, delta
+        self.offsets = offsets
         self.shape, self.cv, self.tol, self.max_iter = shape, cv, tol, max_iter
         self.max_seconds, self.random_state = max_seconds, random_state
 
@@ -111,8 +124,10 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.radius_ = checks.real(self.radius, "radius", 0, above=True)
             self.radii_ = self.scores_ = None
         seen, offsets = self._seen(entries, loss)
-        found = complete(seen, self.radius_, self.tol, deadline, max_iter=self.max_iter)
-        self._keep(found, offsets, loss)
+        how = (self._norm, self.radius_, self.tol, deadline, self.max_iter)
+        weighted, _ = solve(seen, *how)
+        self._keep(weighted, offsets, loss)
+        found = weighted.found
         if found.status != "converged":
             warn_unfinished(
                 f"the completion stopped before its tolerance ({found.status}): gap "
@@ -151,10 +166,19 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         base = self.mean_ + self.row_offsets_[:, None] + self.col_offsets_
         return np.asarray(self.left_ @ self.right_ + base)
 
+    @property
+    def _norm(self) -> str:
+        if self.norm != "auto":
+            return self.norm
+        # A radius that is given is one of singular values; one that is chosen is to predict well.
+        return "adaptive" if isinstance(self.radius, str) else "nuclear"
+
     def _checked(self) -> Loss:
         """The loss; bad parameters are refused before the data are looked at."""
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {self.loss!r}.")
+        if self.norm not in ("auto", *NORMS):
+            raise ValueError(f"norm must be one of auto, {', '.join(NORMS)}, got {self.norm!r}.")
         if isinstance(self.radius, str):
             if self.radius != "cv":
                 raise ValueError(f"radius must be a number > 0 or 'cv', got {self.radius!r}.")
@@ -189,7 +213,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
         if self.row_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        asked: Any = found if self.shape is None else tuple(self.shape)
+        asked: Any = found if self.shape is None else tuple(np.atleast_1d(self.shape))
         if len(asked) != 2 or found[0] > asked[0] or found[1] > asked[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
         self.shape_ = (int(asked[0]), int(asked[1]))
@@ -254,14 +278,21 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _search(self, entries: _Entries, loss: Loss, deadline: Deadline) -> None:
         """Sets radius_: the best mean held-out loss along radii that grow until it rises."""
-        folds = KFold(self.cv, shuffle=True, random_state=self.random_state)
-        splits = [(entries.part(a), entries.part(b)) for a, b in folds.split(entries.y)]
+        # Folds of a tenth: with much less to learn from, smaller radii than of the whole are best.
+        parts = min(max(self.cv, _PARTS), len(entries.y))
+        if parts < self.cv:
+            raise ValueError(f"cv must be at most the number of entries, {parts}, got {self.cv}.")
+        folds = KFold(parts, shuffle=True, random_state=self.random_state).split(entries.y)
+        chosen = itertools.islice(folds, self.cv)
+        splits = [(entries.part(a), entries.part(b)) for a, b in chosen]
         paths = []
-        first = smallest_radius(self._seen(entries, loss)[0])
+        everything = self._seen(entries, loss)[0]
+        plain = self._norm == "nuclear"
+        first = smallest_radius(everything if plain else by_frequency(everything), _LEAST_GAIN)
         radii = [first * _GROWTH**k for k in range(_MOST)]
         for train, test in splits:
             seen, offsets = self._seen(train, loss)
-            steps = walk(seen, radii, max(self.tol, 1e-2), deadline, self.max_iter)
+            steps = walk(seen, self._norm, radii, max(self.tol, 1e-2), deadline, self.max_iter)
             paths.append((steps, test, offsets.at(test.rows, test.cols)))
         means: list[float] = []
         for _ in radii:
@@ -279,7 +310,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.radii_, self.scores_ = np.array(radii[: len(means)]), np.array(means)
         self.radius_ = float(radii[int(np.argmin(means))])
 
-    def _keep(self, found: Completion, offsets: Offsets, loss: Loss) -> None:
+    def _keep(self, weighted: Weighted, offsets: Offsets, loss: Loss) -> None:
+        found = weighted.found
+        self.norm_, self.row_map_, self.col_map_ = self._norm, weighted.rows, weighted.cols
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)
         self._offsets, self.loss_ = offsets, loss
         self.mean_, self.row_offsets_ = offsets.mean, offsets.rows
@@ -295,10 +328,11 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _held_out(
-    found: Completion | None, test: _Entries, base: NDArray[Any], loss: Loss, shape: Any
+    weighted: Weighted | None, test: _Entries, base: NDArray[Any], loss: Loss, shape: Any
 ) -> float:
-    if found is None:
+    if weighted is None:
         return float("nan")
+    found = weighted.found
     seen = Observed(test.rows, test.cols, shape, test.y, base, loss)
     return seen.value(seen.predict(found.left, found.right))
 

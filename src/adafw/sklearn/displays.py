@@ -72,7 +72,7 @@ class ConvergenceDisplay:
         **kwargs: Any,
     ) -> "ConvergenceDisplay":
         """Draws the run of a `Result`, or several runs; `kwargs` as in `plot`."""
-        results = [result] if isinstance(result, Result) else list(result)
+        results = list(result) if isinstance(result, Sequence) else [result]
         if not results or not all(isinstance(r, Result) for r in results):
             raise TypeError("result must be what minimize returns, or a list of such.")
         if names is None:

@@ -92,9 +92,7 @@ def radius_path(
     """
     if eps is not None:
         return _proven_path(X, y, eps, radii, estimator, sample_weight, X_test, y_test)
-    sizes = np.sort(np.asarray(np.geomspace(0.1, 100, 10) if radii is None else radii, dtype=float))
-    if sizes.ndim != 1 or not sizes.size or not (np.isfinite(sizes).all() and sizes[0] > 0):
-        raise ValueError("radii must be numbers > 0, at least one.")
+    sizes = _sizes(np.geomspace(0.1, 100, 10) if radii is None else radii)
     estimator = _estimator(estimator, y)
     test = (X, y) if X_test is None else (X_test, y_test)
     models: list[Any] = []
@@ -103,6 +101,18 @@ def radius_path(
         model.set_params(radius=float(radius)).fit(X, y, sample_weight=sample_weight)
         models.append(_copy(model))
     return _path(models, test, X_test is not None)
+
+
+def _sizes(radii: Any, from_zero: bool = False) -> NDArray[np.float64]:
+    """From small to large; the smallest may be 0 where it only begins a range."""
+    try:
+        sizes = np.sort(np.asarray(radii, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"radii must be numbers > 0, got {radii!r}.") from None
+    least = math.nextafter(0, 1) if not from_zero else 0.0
+    if sizes.ndim != 1 or not sizes.size or not (np.isfinite(sizes).all() and sizes[0] >= least):
+        raise ValueError("radii must be numbers > 0, at least one.")
+    return sizes
 
 
 def _path(models: list[Any], test: tuple[Any, Any], held_out: bool, **more: Any) -> RadiusPath:
@@ -135,7 +145,9 @@ def _proven_path(
     X: Any, y: Any, eps: float, radii: Any, estimator: Any, weight: Any, X_test: Any, y_test: Any
 ) -> RadiusPath:
     checks.real(eps, "eps", 0, above=True)
-    low, high = (0.0, math.inf) if radii is None else (float(min(radii)), float(max(radii)))
+    low, high = 0.0, math.inf
+    if radii is not None:
+        low, high = _sizes(radii, from_zero=True)[[0, -1]]
     model = clone(_estimator(estimator, y))
     problem = model._problem(X, y, weight)
     knots, bound = approximate(problem, eps, low, high, Deadline(model.max_seconds))

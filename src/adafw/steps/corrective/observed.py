@@ -1,5 +1,6 @@
 """Observed entries of a matrix of any size: nothing of the size of the matrix ever exists."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Observed(FactoredView):
         # Rows in order are a CSR matrix already: a matrix of slopes costs no sorting.
         self.starts = np.zeros(shape[0] + 1, rows.dtype if len(rows) < 2**31 else np.int64)
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=self.starts[1:])
+
+    @cached_property
+    def least(self) -> float:
+        """Below this no value can be."""
+        return float(np.mean(self.loss.least(self.y)))
 
     def predict(self, left: Matrix, right: Matrix) -> Matrix:
         from adafw.kernels import entries
