@@ -130,6 +130,21 @@ def test_one_batch_is_one_round_trip(model):
     assert model.traffic.received - before.received < 2 * (14 * 8 + 8 + 8 + 3 * 8) + 50
 
 
+def test_two_objectives_on_one_cluster_do_not_mix(client, data, parts):
+    """Each sends changes of its own last point, whatever the other has sent in between."""
+    from adafw.distributed import DistributedLinearModel
+
+    A, loss = data()[0], adafw.losses.Logistic()
+    one, other = (
+        DistributedLinearModel.from_parts(parts(), loss, client=client) for _ in range(2)
+    )
+    x, z = np.random.default_rng(0).normal(size=(2, 14))
+    one.rows.dot(x)
+    other.rows.dot(z)
+    x[3] += 1
+    close(one.rows.dot(x), A @ x, 10)
+
+
 def test_float32_rows_stay_float32_there(client, data):
     from adafw.distributed import DistributedLinearModel
 

@@ -140,6 +140,7 @@ class Engine:
                 groups.items(), await asyncio.gather(*calls, return_exceptions=True), strict=True
             ):
                 if isinstance(reply, Gone):
+                    self._points.pop(worker, None)
                     await self.crew.lose(worker, some, str(reply))
                 elif isinstance(reply, BaseException):
                     raise reply

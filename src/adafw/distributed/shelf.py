@@ -24,11 +24,12 @@ POINTS = 4
 
 
 class Shelf:
-    """Parts by (data, number), and the last points x."""
+    """Parts by (data, number), and the last points x of each data, by version."""
 
     def __init__(self, threads: int) -> None:
         self.parts: dict[tuple[str, int], HeldPart] = {}
-        self.points: OrderedDict[int, Any] = OrderedDict()
+        self.points: dict[str, OrderedDict[int, Any]] = {}
+        self._lock = threading.Lock()  # of the points: several coordinators may ask at a time
         self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
 
     async def answer(self, message: Any = None, **_: Any) -> dict[str, Any]:
@@ -43,15 +44,9 @@ class Shelf:
             missing = [k for k in message.parts if (message.data, k) not in self.parts]
             if missing:
                 return Missing(missing)
-            x = None
-            if message.x is not None:
-                base = None if message.x.base is None else self.points.get(message.x.base)
-                if message.x.base is not None and base is None:
-                    return Missing([], x=True)
-                x = message.x.unpack(base)
-                self.points[message.version] = x
-                while len(self.points) > POINTS:
-                    self.points.popitem(last=False)
+            x = self._point(message)
+            if x is None and message.x is not None:
+                return Missing([], x=True)
             parts = [self.parts[message.data, k] for k in message.parts]
             operation = OPERATIONS[message.operation]
 
@@ -66,8 +61,24 @@ class Shelf:
         except Exception as error:
             return Failed(error)
 
+    def _point(self, message: Message) -> Any:
+        """x, kept for the messages to come; None if what it builds on is not there."""
+        if message.x is None:
+            return None
+        with self._lock:
+            known = self.points.setdefault(message.data, OrderedDict())
+            base = None if message.x.base is None else known.get(message.x.base)
+            if message.x.base is not None and base is None:
+                return None
+            x = known[message.version] = message.x.unpack(base)
+            while len(known) > POINTS:
+                known.popitem(last=False)
+        return x
+
     def drop(self, data: str, numbers: list[int] | None = None) -> None:
-        """Forgets parts of some data, or all of them."""
+        """Forgets parts of some data, or all that there is of them."""
+        if numbers is None:
+            self.points.pop(data, None)
         for key in [k for k in self.parts if k[0] == data]:
             if numbers is None or key[1] in numbers:
                 del self.parts[key]
