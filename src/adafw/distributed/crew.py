@@ -74,34 +74,25 @@ class Crew:
     async def watched(self, worker: str, call: Awaitable[Any]) -> Any:
         """What the call returns; `Gone` as soon as the scheduler has no such worker any more."""
         task = asyncio.ensure_future(call)
-        while True:
-            done, _ = await asyncio.wait({task}, timeout=LOOK)
-            if done:
-                break
-            if worker not in await self._workers():
-                task.cancel()
-                raise Gone("the scheduler has lost it")
         try:
+            while not (await asyncio.wait({task}, timeout=LOOK))[0]:
+                if worker not in await self._workers():
+                    raise Gone("the scheduler has lost it")
             return task.result()
         except (OSError, TimeoutError) as error:
+            if isinstance(error, Unavailable):
+                raise
             raise Gone(f"{type(error).__name__}") from None
+        finally:
+            task.cancel()  # nothing, if it is done
 
     async def _workers(self) -> dict[str, Worker]:
         """The workers that the scheduler knows; it is waited for if need be."""
         began = time.monotonic()
         while True:
+            left = self.patience - (time.monotonic() - began)
             try:
-                scheduler = self.client.scheduler
-                if scheduler is None:
-                    raise OSError("not connected")
-                threads = await asyncio.wait_for(scheduler.ncores(), self.patience)
-                if not threads.keys() <= self._seen.keys():
-                    known = (await scheduler.identity(n_workers=-1))["workers"]
-                    self._seen = {
-                        w: Worker(about["nthreads"], about["memory_limit"] or math.inf)
-                        for w, about in known.items()
-                    }
-                return {w: self._seen[w] for w in threads if w in self._seen}
+                return await asyncio.wait_for(self._told(), max(left, RETRY))
             except (OSError, TimeoutError, RuntimeError) as error:
                 waited = time.monotonic() - began
                 if waited > self.patience or self.client.status == "closed":
@@ -111,6 +102,20 @@ class Crew:
                         "and go on with state=error.state."
                     ) from None
             await asyncio.sleep(RETRY)
+
+    async def _told(self) -> dict[str, Worker]:
+        """What the scheduler says of the workers; their sizes are asked for once."""
+        scheduler = self.client.scheduler
+        if scheduler is None:
+            raise OSError("not connected")
+        threads = await scheduler.ncores()
+        if not threads.keys() <= self._seen.keys():
+            known = (await scheduler.identity(n_workers=-1))["workers"]
+            self._seen = {
+                w: Worker(about["nthreads"], about["memory_limit"] or math.inf)
+                for w, about in known.items()
+            }
+        return {w: self._seen[w] for w in threads if w in self._seen}
 
     async def look(self) -> None:
         """Once in a while: are there new workers, and has a part arrived where it was sent?"""

@@ -31,11 +31,15 @@ class Shelf:
         self.points: dict[str, OrderedDict[int, Any]] = {}
         self._lock = threading.Lock()  # of the points: several coordinators may ask at a time
         self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
+        self.closed = False
 
     async def answer(self, message: Any = None, **_: Any) -> dict[str, Any]:
         """The handler: off the event loop, which must go on beating."""
         loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(None, self.perform, message)
+        try:
+            reply = await loop.run_in_executor(None, self.perform, message)
+        except RuntimeError:  # the loop is about to end, and takes no more work
+            reply = Missing(message.parts)
         return {"reply": to_serialize(reply)}
 
     def perform(self, message: Message) -> Reply | Missing | Failed:
@@ -59,7 +63,8 @@ class Shelf:
             totals, alone, seconds = zip(*self.pool.map(one, parts, message.own), strict=True)
             return Reply(summed(list(totals)), list(alone), sum(seconds))
         except Exception as error:
-            return Failed(error)
+            # A worker that leaves takes its threads away first: others have to make its parts.
+            return Missing(message.parts) if self.closed else Failed(error)
 
     def _point(self, message: Message) -> Any:
         """x, kept for the messages to come; None if what it builds on is not there."""
@@ -84,6 +89,14 @@ class Shelf:
                 del self.parts[key]
 
 
+    def close(self) -> None:
+        """Answers no more."""
+        self.closed = True
+        self.parts.clear()
+        self.points.clear()
+        self.pool.shutdown(wait=False)
+
+
 class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
     """Gives every worker a shelf, those that come later, too."""
 
@@ -97,7 +110,7 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         """Called by Dask on the worker."""
-        worker.extensions[NAME].pool.shutdown(wait=False)
+        worker.extensions[NAME].close()
 
 
 class DeafPlugin(WorkerPlugin):  # type: ignore[misc]
