@@ -154,6 +154,9 @@ def _block(recipe: Any, X: Any, y: Any, weight: Any = None) -> Block:
         raise ValueError(
             f"{recipe} must have one target a row, shape ({X.shape[0]},), got {y.shape}."
         )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        bad = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"{recipe} must have finite targets, got {y[bad]} in its row {bad}.")
     if weight is not None:
         weight = np.asarray(weight)
         if weight.shape != y.shape:
