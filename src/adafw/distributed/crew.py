@@ -188,12 +188,12 @@ class Crew:
         shifted = [k for k in numbers if headers[k].zero_based not in (None, self.zero_based)]
         widths = [h.features + (k in shifted) for k, h in enumerate(headers)]
         self.features = self.features or max(widths)
-        _check_alike(headers, self.recipes, self.features)
+        _check_alike([(headers[k], self.recipes[k]) for k in self.filled], self.features)
         self.recipes = [r.settled(self.features, self.zero_based) for r in self.recipes]
         for k in shifted:
             self.placement.owner.pop(k)
         await self.place(shifted)
-        narrow = [k for k in numbers if self.header(k).features < self.features]
+        narrow = [k for k in self.filled if self.header(k).features < self.features]
         for worker, some in self.placement.groups(narrow).items():
             future = self.client.submit(
                 widen, self.data, some, self.features, workers=[worker], pure=False
@@ -290,6 +290,11 @@ class Crew:
         fire_and_forget(self.client.submit(tidy, self.data, numbers, workers=[worker], pure=False))
 
     @property
+    def filled(self) -> list[int]:
+        """The parts that have rows: of others there is nothing to ask."""
+        return [k for k in range(len(self.recipes)) if self.header(k).rows]
+
+    @property
     def known_headers(self) -> list[Header]:
         """One a part, in their order."""
         return [self.header(k) for k in range(len(self.recipes))]
@@ -304,10 +309,12 @@ class Crew:
         return 0 if header is None else header.nbytes
 
 
-def _check_alike(headers: list[Header], recipes: Sequence[PartRecipe], n: int) -> None:
+def _check_alike(parts: list[tuple[Header, PartRecipe]], n: int) -> None:
     """Refuses parts that do not belong together."""
-    first = headers[0]
-    for header, recipe in zip(headers, recipes, strict=True):
+    if not parts:
+        raise ValueError("some part must have a row, got none in any of them.")
+    first, its_recipe = parts[0]
+    for header, recipe in parts:
         if header.features != n and header.zero_based is None:
             raise ValueError(
                 f"all parts must have as many columns, got {header.features} in {recipe}, {n} "
@@ -316,7 +323,7 @@ def _check_alike(headers: list[Header], recipes: Sequence[PartRecipe], n: int) -
         if header.dtype != first.dtype or header.kind != first.kind:
             raise ValueError(
                 f"all parts must be of one kind, got {header.dtype} {header.kind} in {recipe}, "
-                f"{first.dtype} {first.kind} in {recipes[0]}."
+                f"{first.dtype} {first.kind} in {its_recipe}."
             )
         if header.names != first.names:
             raise ValueError(f"all parts must have the same columns, got others in {recipe}.")

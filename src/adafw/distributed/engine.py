@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 from distributed.protocol import to_serialize
+from numpy.typing import NDArray
 
 from adafw.distributed.crew import Crew, Gone, Traffic
 from adafw.distributed.parts import Header
@@ -32,6 +33,32 @@ class Answer:
 
     summed: tuple[Any, ...]
     own: dict[int, Any]
+
+    @property
+    def total(self) -> NDArray[Any]:
+        """The only sum."""
+        (one,) = self.summed
+        return np.asarray(one)
+
+    def each(self) -> list[Any]:
+        """What the parts said, in their order."""
+        return [self.own[k] for k in sorted(self.own)]
+
+    def by_rows(
+        self, positions: dict[int, Any] | None = None, size: int = 0,
+        shape: tuple[int, ...] = (), dtype: Any = float,
+    ) -> NDArray[Any]:  # fmt: skip
+        """One entry a row: of all rows, or of a batch of that size and where its rows are in it.
+
+        `shape` and `dtype` are those of an entry of an empty batch.
+        """
+        if positions is None:
+            return np.concatenate(self.each())
+        first = next(iter(self.own.values()), np.empty((0, *shape), dtype))
+        out = np.empty((size, *first.shape[1:]), first.dtype)
+        for k, values in self.own.items():
+            out[positions[k]] = values
+        return out
 
 
 class Engine:
@@ -87,7 +114,7 @@ class Engine:
         own: Callable[[int], dict[str, Any]] = lambda k: {},
     ) -> Answer:  # fmt: skip
         """One operation on some parts, or on all: one round trip where nothing is lost."""
-        numbers = list(range(len(self.crew.recipes)) if parts is None else parts)
+        numbers = self.crew.filled if parts is None else list(parts)
         point = None if x is None else np.array(x, copy=True).reshape(-1)  # others keep it
         replies = self._sync(self._ask, operation, numbers, point, common or {}, own)
         return self._joined(replies)

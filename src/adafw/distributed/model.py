@@ -127,7 +127,7 @@ def distributed_rows(
 
 def targets_of(rows: DistributedRows) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """(y, sample weights or None) as the parts came with them."""
-    headers = rows.engine.known_headers
+    headers = [header for header in rows.engine.known_headers if header.rows]
     weights = [header.weight for header in headers if header.weight is not None]
     y = joined_targets([header.y for header in headers])
     return y, np.concatenate(weights) if weights else None

@@ -37,6 +37,11 @@ class Header:
     zero_based: bool | None
     names: tuple[str, ...] | None
 
+    @classmethod
+    def of_nothing(cls, block: Block) -> "Header":
+        """Of a part without rows."""
+        return cls(0, block.X.shape[1], "", 0, 0, "", 0.0, block.y, block.weight, None, None)
+
 
 @dataclass
 class HeldPart:
@@ -113,6 +118,21 @@ def _dot(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
 
 def _combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (_rows(part, common).combine(own["p"], own.get("batch")),), None
+
+
+def _dot_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+    return (), _rows(part, common).dot_matrix(x.reshape(-1, common["outputs"]), own.get("batch"))
+
+
+def _combine_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+    """Without the copy of the rows by columns that one machine would make: memory is short here."""
+    rows: Any = _rows(part, common)
+    p = own["p"]
+    if "batch" in own:
+        return (rows.combine_matrix(p, own["batch"]).reshape(-1),), None
+    total = np.zeros((rows.shape[1], p.shape[1]), np.result_type(rows.dtype, p.dtype))
+    rows.add_combined_matrix(p, total)
+    return (total.reshape(-1),), None
 
 
 def _pull(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
@@ -220,7 +240,8 @@ def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
 
 
 OPERATIONS: dict[str, Operation] = {
-    "dot": _dot, "combine": _combine, "pull": _pull, "curve": _curve, "risk": _risk,
+    "dot": _dot, "combine": _combine, "dot_matrix": _dot_matrix,
+    "combine_matrix": _combine_matrix, "pull": _pull, "curve": _curve, "risk": _risk,
     "gram": _gram, "moments": _moments, "norms": _norms, "take": _take, "columns": _columns,
     "working_dot": _working_dot, "working_combine": _working_combine,
     "working_squares": _working_squares, "working_product": _working_product,

@@ -88,7 +88,6 @@ class Shelf:
             if numbers is None or key[1] in numbers:
                 del self.parts[key]
 
-
     def close(self) -> None:
         """Answers no more."""
         self.closed = True
@@ -140,7 +139,10 @@ def shelve(
     cluster.
     """
     try:
-        part = HeldPart.of(recipe.make(*arguments), str(recipe))
+        block = recipe.make(*arguments)
+        if not block.X.shape[0]:  # what a filter left of a block: known, and never asked for
+            return Header.of_nothing(block)
+        part = HeldPart.of(block, str(recipe))
         if n is not None:
             part.widen(n)
         shelf_here().parts[data, number] = part

@@ -76,6 +76,20 @@ class StreamedRows(Rows):
             piece.add_combined(weights[part], total)
         return total
 
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        count = self.shape[0] if batch is None else len(batch)
+        out = np.empty((count, x.shape[1]), np.result_type(self.dtype, x.dtype))
+        for part, piece in self.pieces() if batch is None else self._gathered(batch):
+            out[part] = piece.dot_matrix(x)
+        return out
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        dtype = np.result_type(self.dtype, weights.dtype)
+        total = np.zeros((self.shape[1], weights.shape[1]), dtype)
+        for part, piece in self.pieces() if batch is None else self._gathered(batch):
+            piece.add_combined_matrix(weights[part], total)
+        return total
+
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         dtype = np.result_type(self.dtype, weights.dtype, d.dtype)
         move, total = np.empty(self.shape[0], dtype), np.zeros(self.shape[1], dtype)
