@@ -324,20 +324,42 @@ def test_keys_are_passed_through(parts, single, tmp_path):
     from distributed import Security
 
     from adafw.distributed import local_client
+    from adafw.distributed.cluster import connected
 
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a key")
-    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-         "/CN=localhost", "-keyout", key, "-out", cert],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    roles = {f"tls_{role}_{part}": file for role in ("client", "scheduler", "worker")
-             for part, file in (("key", key), ("cert", cert))}  # fmt: skip
-    security = Security(tls_ca_file=cert, require_encryption=True, **roles)
-    with local_client(1, security=security, protocol="tls://") as client:
-        assert client.scheduler.address.startswith("tls://127.0.0.1:")
+
+    def keys(name):
+        key, cert = str(tmp_path / f"{name}.key"), str(tmp_path / f"{name}.pem")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+             f"/CN={name}", "-keyout", key, "-out", cert],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        return key, cert
+
+    def security(name, ca):
+        key, cert = pairs[name]
+        roles = {f"tls_{role}_{part}": file for role in ("client", "scheduler", "worker")
+                 for part, file in (("key", key), ("cert", cert))}  # fmt: skip
+        return Security(tls_ca_file=pairs[ca][1], require_encryption=True, **roles)
+
+    pairs = {name: keys(name) for name in ("localhost", "stranger")}
+    mine = security("localhost", "localhost")
+    with local_client(1, security=mine, protocol="tls://") as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
         assert all(worker.startswith("tls://127.0.0.1:") for worker in client.nthreads())
         x = np.linspace(-1, 1, 14)
         np.testing.assert_allclose(make(client, parts).gradient(x), single.gradient(x), atol=1e-13)
+        with connected(address, mine) as other:
+            np.testing.assert_allclose(
+                make(other, parts).gradient(x), single.gradient(x), atol=1e-13
+            )
+        for theirs in (security("stranger", "localhost"), security("stranger", "stranger")):
+            with pytest.raises(ConnectionError, match="no Dask scheduler answers at tls"):
+                connected(address, theirs, timeout=5)
+        with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp"):
+            connected(address.replace("tls", "tcp"), timeout=5)
+        with pytest.raises(ValueError, match=r"needs keys .* distributed\.comm\.tls"):
+            connected(address, timeout=5)

@@ -42,6 +42,11 @@ def connected(address: str, security: Any = None, timeout: float = 30.0) -> Clie
     """A client of the scheduler at this address."""
     try:
         return Client(address, direct_to_workers=True, security=security, timeout=timeout)
+    except TypeError as error:  # what Dask says of an address with tls:// and no keys
+        raise ValueError(
+            f"{address} needs keys ({error}): name them in Dask's configuration, "
+            "distributed.comm.tls, or give security=."
+        ) from None
     except (OSError, ValueError) as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {address} ({error}); start one with dask scheduler."
