@@ -197,6 +197,49 @@ def test_what_a_worker_still_holds_is_freed_after_it_was_given_up(cluster, parts
     wait_until(each_part_once)
 
 
+@pytest.mark.parametrize("arrives", [False, True], ids=["made anew", "moved"])
+def test_a_part_that_is_not_what_it_was_is_refused(cluster, arrives):
+    """Say, a file that was written again, or a generator without a seed."""
+    from adafw.distributed import DistributedLinearModel
+
+    steady(cluster, 1 if arrives else 2)
+    made = eval(
+        "lambda: (lambda r: (r.normal(size=(30, 4)), r.choice([-1.0, 1.0], 30)))"
+        "(__import__('numpy').random.default_rng())"
+    )
+    f = DistributedLinearModel.from_parts([made] * 4, adafw.losses.Logistic(), client=cluster)
+    crew = f.rows.engine.crew
+    if arrives:
+        steady(cluster, 2)
+    else:
+        f.rows.engine._sync(crew.lose, crew.placement.owner[0], [0], "no answer")
+
+    def asked_on():
+        f.value(np.random.default_rng().normal(size=4))
+        return False
+
+    with pytest.raises(ValueError, match=r"part \d .* must make the same rows whenever"):
+        wait_until(asked_on)
+
+
+def test_a_part_made_anew_is_as_wide_as_it_was(cluster, tmp_path):
+    """LIBSVM parts of different widths, one of which has no id at all."""
+    from adafw.distributed import DistributedLinearModel
+
+    steady(cluster, 2)
+    texts = ("1 1:2 3:1\n-1 2:1\n", "-1\n1\n", "1 5:1\n-1 1:1\n")
+    names = [tmp_path / f"{k}.svm" for k in range(3)]
+    for name, text in zip(names, texts, strict=True):
+        name.write_text(text)
+    f = DistributedLinearModel.from_parts(names, adafw.losses.Logistic(), client=cluster)
+    x, want = np.arange(1.0, 6.0), np.array([5.0, 2.0, 0.0, 0.0, 5.0, 1.0])
+    np.testing.assert_array_equal(f.rows.dot(x), want)
+    crew = f.rows.engine.crew
+    for worker in list(crew.placement.workers):
+        f.rows.engine._sync(crew.lose, worker, crew.placement.parts_of(worker), "no answer")
+    np.testing.assert_array_equal(f.rows.dot(x), want)
+
+
 def test_without_workers_the_state_is_handed_over(cluster, client, parts, single, tmp_path):
     from adafw.distributed import ClusterLost
 

@@ -114,6 +114,20 @@ def test_what_does_not_belong_together_is_refused(client, tmp_path, data):
         type(model(client, [lambda: (dense, y)])).from_parts([], "logistic", client=client)
 
 
+def test_whatever_a_function_raises_comes_back_with_its_part(client):
+    """Errors that cannot be pickled, too."""
+    plain, odd = (
+        eval(f"lambda: (_ for _ in ()).throw({what})")
+        for what in ("KeyError('x')", "type('Odd', (Exception,), {})('so')")
+    )
+    with pytest.raises(KeyError, match="x") as told:
+        model(client, [plain])
+    assert "while part 0 (<lambda>) was made" in told.value.__notes__
+    with pytest.raises(Exception, match="so") as told:
+        model(client, [odd])
+    assert "while part 0 (<lambda>) was made" in told.value.__notes__
+
+
 def test_what_is_no_dask_array_is_refused(client, data):
     da = pytest.importorskip("dask.array")
     from adafw.distributed import DistributedLinearModel

@@ -67,3 +67,15 @@ def test_who_leaves_has_lost_its_parts(shelf):
         return await shelf.answer(message)
 
     assert asyncio.run(at_the_end())["reply"].data == Missing([0])
+
+
+def test_errors_come_as_they_can_travel():
+    class Odd(Exception):
+        def __init__(self, one, two):
+            super().__init__(f"{one} and {two}")
+
+    known = Failed.by(ValueError("so"), "there").error
+    assert isinstance(known, ValueError)
+    assert known.__notes__ == ["there"]
+    odd = Failed.by(Odd(1, 2)).error
+    assert (type(odd), str(odd)) == (RuntimeError, "Odd: 1 and 2")

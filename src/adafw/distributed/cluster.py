@@ -71,8 +71,7 @@ class _Owner(Client):  # type: ignore[misc]
 
     def close(self, *arguments: Any, **options: Any) -> Any:
         """Closes both."""
-        cluster, self._own_cluster = getattr(self, "_own_cluster", self.cluster), None
         result = super().close(*arguments, **options)
-        if cluster is not None and not self.asynchronous:
-            cluster.close()
+        if not self.asynchronous:
+            self.cluster.close()  # nothing, if it is closed
         return result

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adafw.distributed.parts import Header
@@ -63,6 +63,7 @@ class Crew:
         self.traffic = Traffic()
         self.features = n_features
         self.zero_based: bool | None = None
+        self.settled = False  #: whether all parts are known, and as wide as they will be
         self._looked = -math.inf
         self._coming: dict[int, tuple[str, Any]] = {}
         self._seen: dict[str, Worker] = {}
@@ -152,6 +153,7 @@ class Crew:
         if not isinstance(made, Header):
             log.warning("part %d has not moved to %s (%r)", k, worker, made)
             return
+        self._check_same(k, made)
         old = self.placement.owner.get(k)
         self.placement.put(k, worker, made.nbytes)
         if old is not None and old != worker:
@@ -202,6 +204,8 @@ class Crew:
                 await self._task(worker, future)
             except Gone as gone:
                 await self.lose(worker, some, str(gone))
+        self.headers = [replace(self.header(k), features=self.features) for k in numbers]
+        self.settled = True
 
     async def place(self, numbers: Iterable[int]) -> None:
         """Makes these parts, each on the worker with most room; waits while there is none."""
@@ -210,11 +214,20 @@ class Crew:
             workers = await self._workers()
             for k, header in await self._tried(missing, workers):
                 began = time.monotonic()
+                self._check_same(k, header)
                 self.headers[k] = header
                 missing.remove(k)
             if missing:  # asked after a try: to hear of the workers may have taken long
                 self._check_patience(began, workers, missing)
                 await asyncio.sleep(RETRY)
+
+    def _check_same(self, k: int, made: Header) -> None:
+        """Refuses a part that is not what it was: a run would go on to nowhere."""
+        if self.settled and not self.header(k).is_of(made):
+            raise ValueError(
+                f"{self.recipes[k]} must make the same rows whenever it is asked, as they may be "
+                "lost with a worker, got others than at first; seed what is random."
+            )
 
     async def _tried(
         self, missing: list[int], workers: dict[str, Worker]

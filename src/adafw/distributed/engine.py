@@ -13,6 +13,7 @@ import numpy as np
 from distributed.protocol import to_serialize
 from numpy.typing import NDArray
 
+from adafw import checks
 from adafw.distributed.crew import Crew, Gone, Traffic
 from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement
@@ -85,7 +86,8 @@ class Engine:
             raise TypeError("client must be a synchronous Dask client, got an asynchronous one.")
         self.client = client
         self.data = f"adafw-{uuid4().hex}"
-        self.crew = Crew(client, self.data, recipes, n_features, float(patience))
+        patience = checks.real(patience, "patience", 0)
+        self.crew = Crew(client, self.data, recipes, n_features, patience)
         self._points: dict[str, list[tuple[int, Any]]] = {}
         self._versions = count(1)
         self._lock: asyncio.Lock | None = None

@@ -37,6 +37,11 @@ class Header:
     zero_based: bool | None
     names: tuple[str, ...] | None
 
+    def is_of(self, other: "Header") -> bool:
+        """Whether both are of the same rows, as far as headers can tell."""
+        told = ("rows", "features", "dtype", "stored", "kind", "largest", "y", "weight", "names")
+        return all(np.array_equal(vars(self)[name], vars(other)[name]) for name in told)
+
     @classmethod
     def of_nothing(cls, block: Block) -> "Header":
         """Of a part without rows."""
@@ -235,6 +240,9 @@ def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
     from adafw.distributed.local_run import run_locally
 
+    weight = part.block.weight
+    if weight is not None and not weight.any():  # nothing here has a say
+        return (own["weight"] * x,), None
     f = part.model(common["loss"])
     return (own["weight"] * run_locally(f, x, common, own["number"]),), None
 

@@ -64,7 +64,7 @@ class Shelf:
             return Reply(summed(list(totals)), list(alone), sum(seconds))
         except Exception as error:
             # A worker that leaves takes its threads away first: others have to make its parts.
-            return Missing(message.parts) if self.closed else Failed(error)
+            return Missing(message.parts) if self.closed else Failed.by(error)
 
     def _point(self, message: Message) -> Any:
         """x, kept for the messages to come; None if what it builds on is not there."""
@@ -148,7 +148,7 @@ def shelve(
         shelf_here().parts[data, number] = part
         return part.header()
     except Exception as error:
-        return Failed(error)
+        return Failed.by(error, f"while {recipe} was made")
 
 
 def tidy(data: str, numbers: list[int] | None = None) -> None:
