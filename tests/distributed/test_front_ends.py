@@ -137,6 +137,38 @@ def test_fit_on_a_running_cluster(client, parts_of_text, tmp_path, capsys):
     assert len(capsys.readouterr().out.split()) == 120
 
 
+def test_a_fit_that_lost_its_cluster_goes_on(client, parts_of_text, tmp_path, capsys, monkeypatch):
+    from adafw.distributed import ClusterLost
+    from adafw.distributed.engine import Engine
+
+    names, kept = parts_of_text[0], tmp_path / "kept"
+    options = ("--radius", 3, "--max-epochs", 40, "--algorithm", "FW", "--scheduler",
+               client.scheduler.address, "--json")  # fmt: skip
+    assert run("fit", *names, *options, "-o", tmp_path / "whole") == 0
+    whole = json.loads(capsys.readouterr().out)["certificate"][0]
+    ask, left = Engine.ask, [0]
+
+    def flaky(*words, **how):
+        left[0] -= 1
+        if left[0] < 0:
+            raise ClusterLost("the cluster is gone")
+        return ask(*words, **how)
+
+    monkeypatch.setattr(Engine, "ask", flaky)
+    for more, said in (
+        ((), "the cluster is gone; run it again, with --checkpoint FILE if it is to go on"),
+        (("--checkpoint", kept), f"the cluster is gone; run it again with --resume: {kept} is"),
+    ):
+        left[0] = 30
+        assert run("fit", *names, *options, *more) == 1
+        assert said in capsys.readouterr().err
+    left[0] = 10**9
+    assert run("fit", *names, *options, "--checkpoint", kept, "--resume") == 0
+    certificate = json.loads(capsys.readouterr().out)["certificate"][0]
+    assert certificate["value"] == pytest.approx(whole["value"], rel=1e-12)
+    assert certificate["iterations"] == whole["iterations"]
+
+
 def test_what_cannot_be_done_on_workers_is_refused(parts_of_text, tmp_path, capsys):
     names, whole = parts_of_text
     for words, said in (

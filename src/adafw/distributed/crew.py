@@ -99,8 +99,8 @@ class Crew:
                 if waited > self.patience or self.client.status == "closed":
                     raise Unavailable(
                         f"the Dask scheduler has not answered for {waited:.0f} s "
-                        f"({type(error).__name__}); connect to another, make the objective anew "
-                        "and go on with state=error.state."
+                        f"({type(error).__name__})",
+                        "connect to another",
                     ) from None
             await asyncio.sleep(RETRY)
 
@@ -258,8 +258,8 @@ class Crew:
         if waited > self.patience:
             raise Unavailable(
                 f"{len(workers)} workers are there, and {len(missing)} of {len(self.recipes)} "
-                f"parts could not be placed for {waited:.0f} s; start workers, make the objective "
-                "anew and go on with state=error.state."
+                f"parts could not be placed for {waited:.0f} s",
+                "start workers",
             )
 
     async def _load(self, k: int, worker: str) -> Header:

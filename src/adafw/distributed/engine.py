@@ -129,10 +129,7 @@ class Engine:
                 return await call(*arguments)
 
         if self.client.status not in ("running", "connecting"):
-            raise Unavailable(
-                f"the Dask client is {self.client.status}: connect a new one, make the objective "
-                "anew and go on with state=error.state."
-            )
+            raise Unavailable(f"the Dask client is {self.client.status}", "connect a new one")
         return self.client.sync(one_at_a_time)
 
     def _joined(self, replies: list[tuple[list[int], Reply]]) -> Answer:
