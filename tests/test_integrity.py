@@ -101,6 +101,9 @@ def changes(arrays):
             yield key, wrong
     if "step.sum_squares" in arrays:
         yield "step.sum_squares", -1 - arrays["step.sum_squares"]
+        one = arrays["step.sum_squares"].copy()
+        one[3] = -1e-9
+        yield "step.sum_squares", one
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -156,13 +156,14 @@ def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
     back = Checkpoint(tmp_path / "c", {"a": 1}, every_seconds=0)
     back.load()
     assert 2 in back.current
-    assert 0 in back.finished
+    finished = set(back.finished)
+    assert finished & {0, 1}  # the third begins when one of these is done
     seen = []
     rest = fit_targets(
         Design(A), targets, plan(**given, max_epochs=12), checkpoint=back,
         watch=lambda k, record: seen.append(k),
     ).fits  # fmt: skip
-    assert 0 not in seen
+    assert not finished & set(seen)
     for a, b in zip(whole, rest, strict=True):
         np.testing.assert_array_equal(a.coef, b.coef)
         assert (a.intercept, a.gap, a.status) == (b.intercept, b.gap, b.status)

@@ -32,3 +32,37 @@ def test_sparse_gram_and_variances_are_those_of_the_dense_matrix():
     thin, full = as_rows(sparse.csr_matrix(A)), as_rows(A)
     np.testing.assert_allclose(thin.gram(w), A.T @ (w[:, None] * A), atol=1e-12)
     np.testing.assert_allclose(thin.variances(w), full.variances(w), atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_rough_products_have_six_digits(scale):
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((1 << 11, 1 << 9)) * rng.random(1 << 9)
+    rows, w = as_rows(A), rng.random(1 << 11) / scale
+    d = scale * rng.standard_normal(1 << 9)
+    assert rows.rough
+    assert not as_rows(A[:-1]).rough
+    assert not as_rows(A.astype(np.float32)).rough
+    image, _ = rows.rough_curve(w, d)
+    exact, _ = rows.curve(w, d)
+    error = np.abs(image - exact).max() / np.abs(exact).max()
+    assert 1e-9 < error < 1e-6
+
+
+def test_rough_products_beyond_single_precision():
+    """An entry that it cannot hold is as large as it can, not infinite."""
+    A = np.ones((1 << 11, 1 << 9))
+    A[3, 5] = 1e39
+    image, _ = as_rows(A).rough_curve(np.ones(1 << 11), np.eye(1 << 9)[0])
+    np.testing.assert_allclose(image[:5], 1 << 11)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "centred csr"])
+def test_mean_squares(kind):
+    rng = np.random.default_rng(3)
+    A, w = rng.standard_normal((50, 9)) + 1, rng.random(50)
+    rows = as_rows(sparse.csr_matrix(A) if "csr" in kind else A)
+    if "centred" in kind:
+        rows, mean = rows.centred()
+        A = A - mean
+    np.testing.assert_allclose(rows.mean_squares(w), w @ A**2 / w.sum(), rtol=1e-12)

@@ -71,6 +71,15 @@ class Rows(ABC):
         move = self.dot(d)
         return self.combine(weights * move), move
 
+    @property
+    def rough(self) -> bool:
+        """Whether `rough_curve` is cheaper than `curve`."""
+        return False
+
+    def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """`curve` to six digits, for directions; what is added up to predictions needs them all."""
+        return self.curve(weights, d)
+
     def dot_columns(self, p: Vector) -> Vector:
         """A^T p: what `combine` gives, to rounding; faster if it is asked for often.
 
@@ -118,6 +127,12 @@ class Rows(ABC):
     @abstractmethod
     def variances(self, weights: Vector) -> Vector:
         """sum_i w_i (a_ij - c_j)^2 / sum_i w_i for every column, c_j its mean; in float64."""
+
+    def mean_squares(self, weights: Vector) -> Vector:
+        """sum_i w_i a_ij^2 / sum_i w_i for every column; in float64."""
+        spread = np.asarray(self.variances(weights), np.float64)
+        means = np.asarray(self.combine(weights / weights.sum()), np.float64)
+        return spread + means.reshape(spread.shape) ** 2
 
     @abstractmethod
     def take(self, indices: NDArray[np.integer[Any]]) -> "Rows":

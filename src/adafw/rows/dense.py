@@ -15,6 +15,8 @@ from adafw.typing import Batch, Plain
 
 #: Entries converted at a time: what a core's cache holds is multiplied while it is there.
 _PIECE = 1 << 16
+#: Entries from which rough products pay, and up to which there is room for their copy (0.5 GB).
+_ROUGH = (1 << 20, 1 << 27)
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
@@ -87,15 +89,33 @@ class DenseRows(Rows):
         return total
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
-        """Piece by piece: a piece is read from memory once, and is in cache for its transpose."""
-        move = np.empty(self.shape[0], np.result_type(self.dtype, d.dtype))
-        total = np.zeros(self.shape[1], move.dtype)
-        step = max(1, 2 * _PIECE // self.shape[1])
-        for k in range(0, self.shape[0], step):
-            part, piece = slice(k, k + step), self.array[k : k + step]
-            move[part] = piece @ d
-            total += (weights[part] * move[part]) @ piece
-        return total, move
+        return _curve(self.array, weights, d, np.result_type(self.dtype, d.dtype))
+
+    @property
+    def rough(self) -> bool:
+        return self.array.dtype == np.float64 and _ROUGH[0] <= self.array.size <= _ROUGH[1]
+
+    def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """In single precision, which is half the memory to read: such products wait for memory."""
+        if not self.rough:
+            return self.curve(weights, d)
+        # Units of their own, so that nothing overflows and nothing is flushed to 0.
+        heavy, long = float(weights.max()) or 1.0, float(np.abs(d).max()) or 1.0
+        single = (weights / heavy).astype(np.float32), (d / long).astype(np.float32)
+        image, move = _curve(self._single, *single, np.dtype(np.float32))
+        return image * (heavy * long), move * long
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32]:
+        """A, half as large; entries beyond its range are as large or as small as it can say."""
+        limit = float(np.finfo(np.float32).max)
+        with np.errstate(over="ignore"):
+            array = self.array.astype(np.float32)
+        return (
+            array
+            if np.isfinite(array.sum(dtype=np.float64))
+            else np.clip(self.array, -limit, limit).astype(np.float32)
+        )
 
     def _parts(self, array: NDArray[Any], vector: Vector) -> list[NDArray[Any]]:
         """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""
@@ -133,10 +153,19 @@ class DenseRows(Rows):
 
     def variances(self, weights: Vector) -> Vector:
         w = mean_weights(weights, self.shape[0])
-        mean, square = self.combine(w), np.zeros(self.shape[1])
-        for part in self._slices():
-            square += w[part] @ (self.array[part] - mean) ** 2
-        return square
+        return self._squares(w, self.combine(w))
+
+    def mean_squares(self, weights: Vector) -> Vector:
+        return self._squares(mean_weights(weights, self.shape[0]), 0.0)
+
+    def _squares(self, w: Vector, centre: Vector | float) -> Vector:
+        """sum_i w_i (a_ij - c_j)^2, by pieces that stay in cache."""
+        total = np.zeros(self.shape[1])
+        step = max(1, _PIECE // self.shape[1])
+        for k in range(0, self.shape[0], step):
+            apart = self.array[k : k + step] - centre
+            total += w[k : k + step] @ np.square(apart, out=apart)
+        return total
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return DenseRows(self.array[indices], self.dtype)
@@ -187,3 +216,17 @@ class DenseRows(Rows):
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} dense"
+
+
+def _curve(
+    array: NDArray[Any], weights: Vector, d: Vector, dtype: np.dtype[Any]
+) -> tuple[Vector, Vector]:
+    """(A^T W A d, A d) piece by piece: one is read from memory once, and in cache for A^T."""
+    move = np.empty(len(array), dtype)
+    total = np.zeros(array.shape[1], dtype)
+    step = max(1, 2 * _PIECE // array.shape[1])
+    for k in range(0, len(array), step):
+        part, piece = slice(k, k + step), array[k : k + step]
+        move[part] = piece @ d
+        total += (weights[part] * move[part]) @ piece
+    return total, move

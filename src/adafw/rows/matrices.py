@@ -55,6 +55,9 @@ class MatrixRows(Rows):
     def variances(self, weights: Vector) -> Vector:
         return self.rows.variances(weights).reshape(self.shape[1:])
 
+    def mean_squares(self, weights: Vector) -> Vector:
+        return self.rows.mean_squares(weights).reshape(self.shape[1:])
+
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return MatrixRows(self.rows.take(indices), self.shape[1:])
 

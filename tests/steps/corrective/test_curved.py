@@ -155,3 +155,44 @@ def test_working_sets_of_groups_and_of_coordinates_are_certified(radius):
         r = solved(f, constraint, enough=3e-8)
         assert r.best.gap <= 3e-8 * r.value
         assert r.trace["violation"].max() <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("constraint", "intercept"),
+    [(adafw.LInfBall(0.02), True), (adafw.L2Ball(1.0), True), (adafw.L2Ball(1.0), False)],
+)
+def test_dense_data_whose_rough_products_lose_digits(constraint, intercept):
+    """Columns far from 0: their spread is what single precision cannot see."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((4100, 256)) + 1e4 * (np.arange(256) % 7 == 0)
+    y = np.sign(A[:, 1] + rng.standard_normal(4100))
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    assert f.rows.rough
+    f = WithIntercept(f) if intercept else f
+    found = adafw.minimize(f, constraint, adafw.Corrective(), gap_tolerance=1e-9, progress=False)
+    assert found.status == "converged"
+    assert constraint.gap(found.x, f.gradient(found.x)) < 1.1e-9
+
+
+def test_a_coordinate_along_which_every_loss_is_flat():
+    """It goes as far as its bound lets it, though the model says nothing of where to end."""
+    rng = np.random.default_rng(0)
+    A = rng.poisson(0.3, (40, 8)).astype(float)
+    A[:, 0] *= 1000  # its samples are those far from their targets
+    y = A @ rng.standard_normal(8) + np.where(A[:, 0] > 0, 1e5, 0)
+    f = WithIntercept(adafw.LinearModel(A, y, losses.Huber()))
+    found = adafw.minimize(
+        f, adafw.Box(-50.0, 30.0), CORRECTIVE, gap_tolerance=1e-8, progress=False
+    )
+    assert found.status == "converged"
+
+
+def test_smoothed_hinges_that_are_nearly_separable():
+    """Newton steps overshoot the few samples that bend; how the others do tells how far to go."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((600, 60))
+    z = A @ rng.standard_normal(60)
+    y = np.where(z / np.abs(z).max() + 0.05 * rng.standard_normal(600) > 0, 1.0, -1.0)
+    f = adafw.LinearModel(A, y, losses.SmoothedHinge(0.3))
+    found = adafw.minimize(f, adafw.L2Ball(100.0), CORRECTIVE, gap_tolerance=1e-8, progress=False)
+    assert found.status == "converged"

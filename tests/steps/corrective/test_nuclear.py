@@ -111,3 +111,14 @@ def test_balanced_factors_are_the_shortest():
     assert a.shape[1] == 3
     c, d = as_factors(x, 1e9)
     np.testing.assert_allclose(c @ d.T, x, atol=1e-12)
+
+
+def test_entries_of_samples_in_different_units():
+    rng = np.random.default_rng(1)
+    A = rng.poisson(0.3, (200, 12)).astype(float)
+    A[:, 0] *= 1000
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    f = adafw.LinearModel(A, y, losses.SmoothedHinge())
+    ball = adafw.NuclearBall(10.0, shape=(4, 3))
+    found = adafw.minimize(f, ball, CORRECTIVE, gap_tolerance=1e-8, progress=False)
+    assert found.status == "converged"

@@ -1,6 +1,5 @@
 """Corrective steps on the l1 ball and the simplices: atoms are signed coordinates."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,12 @@ from numpy.typing import NDArray
 
 from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
+from adafw.steps.corrective.joining import Shape, steepest
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.steps.corrective.newton import (
     GROWING,
     Gram,
@@ -20,37 +21,26 @@ from adafw.steps.corrective.newton import (
     effort,
     newton_steps,
 )
-from adafw.steps.corrective.point import Point, Vector, largest_entries
+from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.sample import LEAST_ROWS
 from adafw.typing import Array
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
-#: Atoms that join at least, and how many times those that are there at most.
-FIRST, GROWTH = 32, 2.0
+#: Atoms that join at least, on short data and on long, which begin near the minimum (`sample`);
+#: how many times those that are there at most.
+FIRST, FIRST_OF_LONG, GROWTH = 128, 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
 NARROW = 512
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 250
 #: Predictions that were so many times as large as they are now are computed anew.
 SHRUNK = 2.0
-#: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.1
-
-
 #: Kinds of data whose kernels are compiled in this process.
 _COMPILED: set[tuple[Any, ...]] = set()
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """sum |x| <= radius, all x >= 0 unless `signed`, = radius unless `open`."""
-
-    radius: float
-    signed: bool
-    open: bool
-
-
-class AtomCorrector(Corrector):
+class AtomCorrector(Corrector[Linear]):
     """min f over the hull of radius * (+- e_j) for j in a working set, which grows.
 
     The atoms that the gradient names are those with the steepest slopes: the linear minimiser is
@@ -62,14 +52,14 @@ class AtomCorrector(Corrector):
     few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        if not isinstance(f, LinearModel | WithIntercept) or _shape(constraint) is None:
+        if not isinstance(f, Linear) or _shape(constraint) is None:
             return False
-        model = f.model if isinstance(f, WithIntercept) else f
+        model = model_of(f)
         rows, centred = model.rows.plain
         return rows.by_coordinates and (model.loss.quadratic or not centred)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
-        model = f.model if isinstance(f, WithIntercept) else f
+    def prepare(self, f: Linear, x: Array, state: Memory) -> None:
+        model = model_of(f)
         rows, _ = model.rows.plain
         kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
         if kind not in _COMPILED:
@@ -83,7 +73,7 @@ class AtomCorrector(Corrector):
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+        self, f: Linear, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         shape = _shape(constraint)
         assert shape is not None
@@ -91,7 +81,7 @@ class AtomCorrector(Corrector):
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        support, rows = np.flatnonzero(x), _model(f).rows.plain[0]
+        support, rows = np.flatnonzero(x), model_of(f).rows.plain[0]
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
         if slack <= 1e-9 * shape.radius:
@@ -102,10 +92,13 @@ class AtomCorrector(Corrector):
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         whole = rows.listed and x.size <= NARROW
-        fresh, price = _steepest(
-            shape, x, g, support, bound, 0.0 if whole else level, x.size if whole else 0
-        )
+        long = f.n_terms >= LEAST_ROWS or bool(state.get("sample"))
+        first = x.size if whole else FIRST_OF_LONG if long else FIRST
+        room = _room(support.size, first)
+        fresh, price = steepest(shape, x, g, support, bound, 0.0 if whole else level, room)
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
+        if "sample" in state:
+            note["sample"] = 1
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
@@ -175,55 +168,21 @@ class AtomCorrector(Corrector):
         return weights / weights.sum(), atoms
 
 
-def _model(f: Any) -> LinearModel:
-    model: LinearModel = f.model if isinstance(f, WithIntercept) else f
-    return model
-
-
-def _shape(constraint: Constraint) -> _Shape | None:
+def _shape(constraint: Constraint) -> Shape | None:
     ball = constraint.bare
     if type(ball) is L1Ball:
-        return _Shape(ball.radius, signed=True, open=True)
+        return Shape(ball.radius, signed=True, open=True)
     if type(ball) is UnitSimplex:
-        return _Shape(ball.radius, signed=False, open=True)
+        return Shape(ball.radius, signed=False, open=True)
     if type(ball) is Simplex:
-        return _Shape(ball.radius, signed=False, open=False)
+        return Shape(ball.radius, signed=False, open=False)
     return None
 
 
-def _steepest(
-    shape: _Shape,
-    x: Array,
-    g: Vector,
-    support: NDArray[np.int64],
-    bound: bool,
-    level: float,
-    least: int,
-) -> tuple[NDArray[np.int64], float]:
-    """(atoms that join, price on weight): the steepest beyond what those in use have on average.
-
-    While the set does not bind, weight has a price, which falls to a tenth an iteration at most
-    and stays near the steepest slope left out: without it, f would be minimised over few atoms with
-    weights far too large.
-    """
-    steep = np.abs(g) if shape.signed else -g
-    if bound:
-        level = 0.0
-    else:
-        level = FALL * (float(steep.max()) if level < 0 else min(level, float(steep.max())))
-    multiplier = -float(g[support] @ x[support]) / shape.radius
-    if shape.open:
-        multiplier = max(multiplier, level)
-    steep[support] = -np.inf
-    wanted = np.flatnonzero(steep > multiplier)
-    most = max(FIRST, int(GROWTH * support.size), least)
-    if support.size > MANY_ATOMS:
-        most *= 4
-    if wanted.size <= most:
-        return wanted, level
-    kept = largest_entries(steep[wanted], most)
-    others = float(np.delete(steep[wanted], kept).max())
-    return wanted[kept], 0.0 if bound else max(level, PRICE * others)
+def _room(used: int, least: int) -> int:
+    """How many may join."""
+    most = max(int(GROWTH * used), least)
+    return 4 * most if used > MANY_ATOMS else most
 
 
 def _in_order(
@@ -238,7 +197,7 @@ def _in_order(
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])
 
 
-def _inside(w: Vector, shape: _Shape) -> Vector:
+def _inside(w: Vector, shape: Shape) -> Vector:
     """The weights within the set to the last digit."""
     norm = float(np.abs(w).sum())
     if norm > shape.radius or (not shape.open and norm > 0):
@@ -246,7 +205,7 @@ def _inside(w: Vector, shape: _Shape) -> Vector:
     return w
 
 
-def _reach(f: Any, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
+def _reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
     """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
 
     Each step rounds at the size that z has there: of predictions that have come down from far
@@ -260,7 +219,7 @@ def _reach(f: Any, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
 
 
 def _placed(
-    f: LinearModel | WithIntercept, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
+    f: Linear, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
     note: Memory, curves: Any = None,
 ) -> tuple[Array, Memory]:  # fmt: skip
     """(x with these entries, state): A x is at hand, and saves the next gradient a pass.

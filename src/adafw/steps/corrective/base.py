@@ -1,6 +1,6 @@
 """What a corrector must know: one kind of set, and how f descends over it to second order."""
 
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ class Memory(TypedDict, total=False):
     bound: int
     level: float
     norm: float
+    #: 1 where the rows are a sample of longer data.
+    sample: int
     #: A x, bit for bit, and its largest entry since it was computed as a product.
     predictions: NDArray[np.float64]
     reach: float
@@ -34,7 +36,11 @@ class Memory(TypedDict, total=False):
     right: NDArray[Any]
 
 
-class Corrector(Protocol):
+#: The kinds of objective that a corrector takes.
+F = TypeVar("F", bound=FiniteSum, contravariant=True)
+
+
+class Corrector(Protocol[F]):
     """One outer iteration of a corrective step on the sets that it knows.
 
     To add one: a file with a class of these members, a line in `step.CORRECTORS`.
@@ -44,18 +50,20 @@ class Corrector(Protocol):
     sets: tuple[type, ...]
     #: Whether most coefficients are 0 on them.
     few: bool = False
+    #: Whether an iteration on a few rows before the clock runs compiles what it needs.
+    rehearsed: bool = False
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
-        """Before the clock runs: compiles, and tells f what the state knows of x."""
+    def prepare(self, f: F, x: Array, state: Memory) -> None:
+        """Before the clock runs: compiles what a rehearsal does not, and tells f of the state."""
 
     def init(self, x: Array) -> Memory:
         """Its state before t = 0: plain arrays and numbers."""
 
     def improve(
-        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
+        self, f: F, constraint: Any, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
 

@@ -12,15 +12,16 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
 _FACES = 6  # faces a model is minimised on, at most
+_FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
 
 
-class BoxCorrector(Corrector):
+class BoxCorrector(Corrector[FiniteSum]):
     """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are
@@ -29,11 +30,12 @@ class BoxCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:
@@ -50,16 +52,19 @@ class BoxCorrector(Corrector):
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for _ in range(STEPS):
-            model = _Model(here.x, g, lower, upper, gap, forcing(gap, state))
+        for k in range(STEPS):
+            if k:
+                g = seen.gradient(here.z)
+                gap = _gap(g, here.x, lower, upper)
+                if not gap > ENOUGH * first:
+                    break
+            share = forcing(gap, state)
+            seen.exact = share <= FINE
+            model = _Model(here.x, g, lower, upper, gap, share)
             there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
             if there is here:
                 break
             here = there
-            g = seen.gradient(here.z)
-            gap = _gap(g, here.x, lower, upper)
-            if not gap > ENOUGH * first:
-                break
         return np.clip(here.x, lower, upper), state
 
 
@@ -77,12 +82,14 @@ class _Model:
         d, slopes = np.zeros_like(self.x), self.g
         columns = None if h.columns is None else h.columns()
         if h.matrix is not None:
-            self._sweep_matrix(h.matrix, d, state)
+            matrix = h.matrix.copy()
+            np.fill_diagonal(matrix, np.maximum(matrix.diagonal(), _FLAT * h.scale))
+            self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
         move: Vector | None = None
         for _ in range(_FACES):
             if columns is not None:
-                self._sweep_columns(columns, d, state)
+                self._sweep_columns(columns, _FLAT * h.scale, d, state)
                 image, move = h.product(d)
                 slopes = self.g + image
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
@@ -110,12 +117,13 @@ class _Model:
                 break
         state["word"] = int(word)
 
-    def _sweep_columns(self, h: ColumnHessian, d: Vector, state: Memory) -> None:
+    def _sweep_columns(self, h: ColumnHessian, least: Vector, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
         from adafw.kernels import coordinates
         from adafw.kernels.shuffle import shuffle
 
         diagonal = coordinates.curvatures(h.arrays, h.bends, h.mixed, h.total)
+        diagonal = np.maximum(diagonal, least)
         image = h.bends * _dots(h, d)
         order, count = np.arange(d.size, dtype=np.uint64), d.size
         word = np.uint64(state["word"])

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.rows import Rows
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -18,7 +19,9 @@ Vector = NDArray[np.floating[Any]]
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
-_SMALL = 200  # columns up to which forming H is cheaper than the products it saves
+_UNKNOWN = np.empty(0)
+#: Columns up to which forming H is cheaper than the products it saves.
+SMALL = 200
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class View(ABC):
     makes steps independent of the features' units. They are computed once, and are state.
     """
 
+    #: Whether products with H need all digits, not only those that tell a direction.
+    exact = True
+
     @abstractmethod
     def weights(self, x: Array) -> Vector:
         """What an entry of x weighs in the predictions, positive; 1 where unknown."""
@@ -88,18 +94,19 @@ def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     A column that is constant but for rounding has slopes that are rounding: it weighs as much as
     the heaviest, so that they do not become steps.
     """
-    spread = np.asarray(rows.variances(w), np.float64)
-    squares = spread + np.asarray(rows.combine(w / w.sum()), np.float64).ravel() ** 2
-    found = np.where(spread > _CONSTANT * squares, spread, 0.0) if centred else squares
+    found = squares = rows.mean_squares(w)
+    if centred:
+        spread = np.asarray(rows.variances(w), np.float64)
+        found = np.where(spread > _CONSTANT * squares, spread, 0.0)
     return np.where(found > 0, found, float(found.max()) or 1.0)
 
 
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
-    def __init__(self, f: LinearModel | WithIntercept) -> None:
+    def __init__(self, f: Linear) -> None:
         self.f = f
-        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.model = model_of(f)
         self.rows = f.rows
         self._last: tuple[Vector, Vector, Any] | None = None
 
@@ -130,18 +137,20 @@ class Predictions(View):
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
 
+        rough = self.rows.rough and not self.exact
+
         def product(d: Vector) -> tuple[Vector, Vector]:
-            image, move = self.rows.curve(bends, d)
+            image, move = (self.rows.rough_curve if rough else self.rows.curve)(bends, d)
             if follows:  # the intercept takes up the mean of what the predictions do
                 image = image - mixed * (float(bends @ move) / total)
-            return image, move
+            return image, _UNKNOWN if rough else move
 
         scale = weights * (total or 1.0)
-        if self.rows.shape[1] <= _SMALL and len(self.rows.shape) == 2:
+        if self.rows.shape[1] <= SMALL and len(self.rows.shape) == 2:
             matrix = self.rows.gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)
-            return Hessian(lambda d: (matrix @ d, np.empty(0)), scale, matrix)
+            return Hessian(lambda d: (matrix @ d, _UNKNOWN), scale, matrix)
         stored, centred = self.rows.plain
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
@@ -268,4 +277,4 @@ def view(f: FiniteSum) -> View:
     """How second-order steps see f."""
     if isinstance(f, MatrixModel):
         return JointPredictions(f)
-    return Predictions(f) if isinstance(f, LinearModel | WithIntercept) else Points(f)
+    return Predictions(f) if isinstance(f, Linear) else Points(f)

@@ -13,6 +13,7 @@ from adafw.steps.spectral import backtrack
 from adafw.typing import Array
 
 _SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
+_PART = 3  # times as far as f descended: where a model looks for curvature it did not know
 #: Newton steps of one iteration; fewer if the gap falls by this factor before.
 STEPS, ENOUGH = 4, 0.03
 FINE = 1e-3  # that share where gaps hardly fall
@@ -43,7 +44,8 @@ def descend(
     `minimise` returns a point of the set, and what it changes in the predictions, if it knows.
 
     gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H did not know of the
-    curvature on the way (a loss is flat far out): H takes it in, and the model is minimised anew.
+    curvature on the way (a loss is flat far out): H takes in that of the part that came into
+    question, three times as far as f descends, and the model is minimised anew.
     Where the model's minimiser is no way down, the vertex that the LMO returns is.
     """
     tried: list[Vector] = []
@@ -57,7 +59,7 @@ def descend(
             slope = float(np.vdot(g, d))
         if not slope < 0:
             return here
-        move = seen.predict(d) if move is None else move
+        move = seen.predict(d) if move is None or not move.size else move
         values: dict[float, float] = {}
 
         def value(gamma: float, move: Vector = move, values: dict[float, float] = values) -> float:
@@ -69,7 +71,7 @@ def descend(
         )
         if gamma >= _SHORT or len(tried) == _MODELS - 1:
             break
-        tried.append(move)
+        tried.append(min(1.0, _PART * gamma) * move)
     if gamma == 0:
         return here
     x = y if gamma == 1 else here.x + gamma * d

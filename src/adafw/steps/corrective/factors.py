@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives import MatrixModel, WithIntercept
 from adafw.steps.corrective.curvature import JointPredictions
+from adafw.steps.corrective.kinds import Linear, model_of
 
 Matrix = NDArray[Any]
 
@@ -57,9 +58,9 @@ class Factored(FactoredView):
     Where the samples are single entries the matrix is sparse, and nothing of the size of X exists.
     """
 
-    def __init__(self, f: LinearModel | WithIntercept, shape: tuple[int, int]) -> None:
+    def __init__(self, f: Linear, shape: tuple[int, int]) -> None:
         self.f = f
-        self.model = f.model if isinstance(f, WithIntercept) else f
+        self.model = model_of(f)
         self.shape = shape
         self.entries = None
         if f.rows.places is not None:
@@ -107,13 +108,12 @@ class Factored(FactoredView):
         """Those of the Hessian in L and in R, or numbers of their size."""
         if self.entries is not None:
             weights = self.matrix(bends)
-            return weights @ right**2, weights.T @ left**2
-        size = float(bends.sum()) * float(np.mean(self.model.rows.norms(2) ** 2)) / left.shape[0]
-        ones = np.ones_like
-        return (
-            size / self.shape[1] * ones(left) * (right**2).sum(axis=0),
-            size / self.shape[1] * ones(right) * (left**2).sum(axis=0),
-        )
+        else:  # without products of different entries of a sample
+            total = float(bends.sum())
+            weights = np.zeros(self.shape)
+            if total > 0:
+                weights = total * self.f.rows.mean_squares(bends).reshape(self.shape)
+        return weights @ right**2, weights.T @ left**2
 
     def _shifted(self, z: Matrix) -> Matrix:
         return z + self.f.shift(z) if isinstance(self.f, WithIntercept) else z

@@ -1,5 +1,6 @@
 """Group balls and K-sparse hulls: a working set, and Newton steps on the face found in it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
 from adafw.steps.corrective.damped import STEPS, at, descend, forcing
+from adafw.steps.corrective.kinds import Linear, Predicting, model_of
 from adafw.typing import Array
 
 Mask = NDArray[np.bool_]
@@ -25,7 +27,7 @@ _FIRST = 64  # coordinates that join a working set at least
 _EDGE = 1e-12  # share of a radius that counts as being on its bound
 
 
-class GroupCorrector(Corrector):
+class GroupCorrector(Corrector[Predicting]):
     """GroupBall and KSparse: f on the coordinates of x and on those that beat what x pays.
 
     These are the restricted problem, whose Newton models are minimised over the set: a projected
@@ -34,24 +36,25 @@ class GroupCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
+    rehearsed = True
     few = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if isinstance(f, MatrixModel):
             whole: Any = constraint.bare
             return isinstance(whole, GroupBall) and holds_rows(whole)
-        known = isinstance(f, LinearModel | WithIntercept) and f.has_hessian
+        known = isinstance(f, Linear) and f.has_hessian
         flat = f.shape is not None and len(f.shape) == 1
         return known and flat and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: Predicting, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:
         return {"gap": 0.0}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+        self, f: Predicting, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         if not gap > 0:
@@ -59,7 +62,7 @@ class GroupCorrector(Corrector):
         whole: Any = constraint.bare
         flat, slopes = x.reshape(-1), g.reshape(-1)
         chosen = _working_set(whole, flat, slopes)
-        small: Any = f
+        small = f
         if chosen.size < x.size:
             small = _restricted(f, chosen)
         part = _part(whole, chosen)
@@ -90,14 +93,14 @@ def _working_set(kind: Any, x: Array, g: Array) -> NDArray[np.int64]:
     return np.flatnonzero(kept[labels])
 
 
-def _restricted(f: Any, chosen: NDArray[np.int64]) -> LinearModel | WithIntercept | MatrixModel:
+def _restricted(f: Predicting, chosen: NDArray[np.int64]) -> Predicting:
     """The same loss of the chosen columns alone."""
     if isinstance(f, MatrixModel):
         rows = f.rows.columns(chosen[:: f.n_outputs] // f.n_outputs)
         return MatrixModel(
             rows, f.y, f.loss, f.sample_weight, n_outputs=f.n_outputs, intercept=f.has_intercept
         )
-    model = f.model if isinstance(f, WithIntercept) else f
+    model = model_of(f)
     small = LinearModel(model.rows.columns(chosen), model.y, model.loss, model.sample_weight)
     return WithIntercept(small) if isinstance(f, WithIntercept) else small
 
@@ -108,7 +111,7 @@ def _part(kind: Any, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
     return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
 
 
-def _newton(f: Any, part: Any, x: Array, g: Array, gap: float, state: Memory) -> Array:
+def _newton(f: Predicting, part: Any, x: Array, g: Array, gap: float, state: Memory) -> Array:
     """A few Newton steps on the restricted problem."""
     seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)
@@ -163,8 +166,10 @@ class _Model:
 
     def _near(self, d: Vector) -> Vector:
         """d, cut to a few lengths of the set: of a step far outside, projections keep no digits."""
-        most = 100 * float(self.part.kind.diameter(d.shape))
-        return d * min(1.0, most / max(float(np.linalg.norm(d)), 1e-300))
+        most, length = 100 * float(self.part.kind.diameter(d.shape)), float(np.linalg.norm(d))
+        if not math.isfinite(length):  # no curvature at all
+            return np.zeros_like(d)
+        return d * min(1.0, most / max(length, 1e-300))
 
     def _face(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector] | None:
         """Newton's step on the face of y, back into the set, if the model falls."""

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from adafw.constraints import Hull
 from adafw.constraints.base import Constraint
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
 from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array
@@ -22,7 +23,7 @@ FIRST = 32
 LEAST = 1e-15
 
 
-class HullCorrector(Corrector):
+class HullCorrector(Corrector[Linear]):
     """min f(sum_j w_j a_j) over the w of vertices a_j in a working set, which grows.
 
     In w the objective is a linear model with the columns A a_j: each vertex that joins costs one
@@ -30,6 +31,7 @@ class HullCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (Hull,)
+    rehearsed = True
 
     def __init__(self) -> None:
         # (vertices, A a_j of those that take part) of the last hull, for each model in use.
@@ -38,13 +40,13 @@ class HullCorrector(Corrector):
         )
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        if not isinstance(f, LinearModel | WithIntercept) or not isinstance(constraint.bare, Hull):
+        if not isinstance(f, Linear) or not isinstance(constraint.bare, Hull):
             return False
-        model = f.model if isinstance(f, WithIntercept) else f
+        model = model_of(f)
         # Rows less their mean are rows with an intercept, for squares: see `Point`.
         return len(constraint.bare.shape) == 1 and (model.loss.quadratic or not model.rows.plain[1])
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: Linear, x: Array, state: Memory) -> None:
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
             f.remember(x, z)  # bit for bit what the run went on with
@@ -53,7 +55,7 @@ class HullCorrector(Corrector):
         return {}
 
     def improve(
-        self, f: Any, constraint: Any, x: Array, g: Array, t: int, state: Memory
+        self, f: Linear, constraint: Any, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         points = constraint.bare.vertices.value
         vertices = np.asarray(points, np.float64)

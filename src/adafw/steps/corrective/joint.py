@@ -16,17 +16,16 @@ from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.joining import Shape, steepest
 from adafw.steps.corrective.joint_newton import MOST, WORK, JointGram, JointPoint, JointRows
 from adafw.steps.corrective.newton import Weights, effort, newton_steps
-from adafw.steps.corrective.point import ARMIJO, largest_entries
+from adafw.steps.corrective.point import ARMIJO
 from adafw.typing import Array
 
 Vector = NDArray[Any]
 
 #: Coefficients that join at least; those that are there may be joined by twice as many.
 FIRST = 64
-#: The price on weight, as a share of the steepest slope left out, and how far it falls at a time.
-PRICE, FALL = 0.3, 0.1
 #: Epochs of a descent where the set binds, and before it does; the violation that ends one.
 EPOCHS, FIRST_EPOCHS, ENOUGH = 20, 3, 0.1
 #: Share of the face that may change in a descent for conjugate gradients to be worth their cost;
@@ -36,7 +35,7 @@ SETTLED, CG_STEPS, CG_RESIDUAL, TURNED = 0.005, 50, 0.03, 0.01
 SHORT, MODELS = 0.1, 3
 
 
-class JointCorrector(Corrector):
+class JointCorrector(Corrector[MatrixModel]):
     """L1Ball, for `MatrixModel`: min f over the hull of radius * (+- e_jc), (j, c) in a set.
 
     The steepest coefficients join. On few, f is minimised by the Newton steps of `newton`, whose
@@ -51,7 +50,7 @@ class JointCorrector(Corrector):
         known = isinstance(f, MatrixModel) and f.rows.by_coordinates
         return known and type(constraint.bare) is L1Ball
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: MatrixModel, x: Array, state: Memory) -> None:
         _compile(f)
         z = state.get("predictions")
         if isinstance(z, np.ndarray) and z.shape == (f.n_terms, f.n_outputs):
@@ -61,7 +60,7 @@ class JointCorrector(Corrector):
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+        self, f: MatrixModel, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         g = g.astype(np.float64, copy=False)
         radius = constraint.scale
@@ -75,7 +74,9 @@ class JointCorrector(Corrector):
         level = float(state.get("level", -1.0))
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
-        fresh, price = _steepest(x, g, support, radius, bound, level)
+        flat, slopes = x.reshape(-1), g.reshape(-1)
+        room = max(FIRST, 2 * support.size)
+        fresh, price = steepest(Shape(radius), flat, slopes, support, bound, level, room)
         chosen = np.sort(np.concatenate([support, fresh]))
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         if (few := _newton(f, x, g, chosen, slack, price, radius, fresh.size)) is not None:
@@ -94,24 +95,6 @@ def _placed(f: MatrixModel, x: Array, z: Vector, note: Memory) -> tuple[Array, M
         f.remember(x, z)
         note["predictions"] = z
     return x, note
-
-
-def _steepest(
-    x: Array, g: Vector, support: NDArray[np.int64], radius: float, bound: bool, level: float
-) -> tuple[NDArray[np.int64], float]:
-    """(coefficients that join, price on weight), as on the l1 ball of vectors (`atoms`)."""
-    steep, slopes = np.abs(g).reshape(-1), g.reshape(-1)
-    most = float(steep.max())
-    level = 0.0 if bound else FALL * (most if level < 0 else min(level, most))
-    multiplier = max(-float(slopes[support] @ x.reshape(-1)[support]) / radius, level)
-    steep[support] = -np.inf
-    wanted = np.flatnonzero(steep > multiplier)
-    room = max(FIRST, 2 * support.size)
-    if wanted.size <= room:
-        return wanted, level
-    kept = largest_entries(steep[wanted], room)
-    others = float(np.delete(steep[wanted], kept).max())
-    return wanted[kept], 0.0 if bound else max(level, PRICE * others)
 
 
 def _newton(

@@ -1,7 +1,6 @@
 """The l2 ball: Newton steps whose model is minimised over the ball by conjugate gradients."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,14 +10,14 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
 
 
-class L2Corrector(Corrector):
+class L2Corrector(Corrector[FiniteSum]):
     """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's
@@ -28,11 +27,12 @@ class L2Corrector(Corrector):
     """
 
     sets: tuple[type, ...] = (L2Ball,)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:
@@ -47,16 +47,19 @@ class L2Corrector(Corrector):
             state["weights"] = seen.weights(x)
         here = at(seen, x)
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for _ in range(STEPS):
-            model = _Model(here.x, g, radius, gap, forcing(gap, state))
+        for k in range(STEPS):
+            if k:
+                g = seen.gradient(here.z)
+                gap = _gap(g, here.x, radius)
+                if not gap > ENOUGH * first:
+                    break
+            share = forcing(gap, state)
+            seen.exact = share <= FINE
+            model = _Model(here.x, g, radius, gap, share)
             there = descend(seen, constraint, here, g, state["weights"], model.minimise)
             if there is here:
                 break
             here = there
-            g = seen.gradient(here.z)
-            gap = _gap(g, here.x, radius)
-            if not gap > ENOUGH * first:
-                break
         return here.x, state
 
 

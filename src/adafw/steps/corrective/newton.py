@@ -70,7 +70,7 @@ class Faces:
 
     def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
         """Of the model on these atoms; None if there is none."""
-        from scipy.linalg import cho_factor
+        from scipy.linalg.lapack import dpotrf
 
         from adafw.kernels.working_set import face_matrix
 
@@ -78,11 +78,11 @@ class Faces:
         if self._factor is None or not all(map(np.array_equal, key, self._face)):
             matrix = np.zeros((face.size, face.size))
             face_matrix(model, face, matrix)
-            try:
-                # Its lower triangle by rows is an upper one by columns, LAPACK's own order.
-                self._factor = cho_factor(matrix.T, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                return None
+            # Its lower triangle by rows is an upper one by columns, LAPACK's own order; what
+            # scipy.linalg asks before each call takes longer than the factor of a small face.
+            self._factor, failed = dpotrf(matrix.T, clean=False, overwrite_a=True)
+            if failed:
+                self._factor = None
             self._face = key
         return self._factor
 
@@ -296,7 +296,7 @@ def _on_face(
     gram: Curvature, model: AtomModel, slopes: Vector, u: Vector, slack: float, open_: bool
 ) -> float:
     """The minimiser on the face of u, or as far towards it as u stays in the set; in place."""
-    from scipy.linalg import cho_solve
+    from scipy.linalg.lapack import dpotrs
 
     from adafw.kernels.working_set import move_atoms
 
@@ -308,7 +308,7 @@ def _on_face(
         if factor is None:
             return slack  # the model cannot tell the atoms apart: pairwise steps can
         sides = np.column_stack([-slopes[face], np.ones(face.size)])
-        solved = cho_solve(factor, sides, check_finite=False)
+        solved, _ = dpotrs(factor, sides)
         d, along = solved[:, 0], solved[:, 1]
         tight = not (open_ and slack > 0)
         if tight:  # sum u stays

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
@@ -21,6 +21,7 @@ from adafw.steps.corrective.factors import (
     balanced,
     leading,
 )
+from adafw.steps.corrective.kinds import Predicting
 from adafw.typing import Array
 
 Matrix = NDArray[Any]
@@ -31,7 +32,7 @@ _ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave 
 _LIMIT = 60  # steps of conjugate gradients a Newton step
 
 
-class NuclearCorrector(Corrector):
+class NuclearCorrector(Corrector[Predicting]):
     """NuclearBall: x = L R^T, and (||L||^2 + ||R||^2) / 2 <= radius says that x is in the ball.
 
     The gradient's leading singular pairs join the factors by a Frank-Wolfe step; then f(L R^T) is
@@ -42,19 +43,20 @@ class NuclearCorrector(Corrector):
     """
 
     sets: tuple[type, ...] = (NuclearBall,)
+    rehearsed = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
-        known = isinstance(f, LinearModel | WithIntercept | MatrixModel) and f.has_hessian
+        known = isinstance(f, Predicting) and f.has_hessian
         return known and isinstance(constraint.bare, self.sets)
 
-    def prepare(self, f: Any, x: Array, state: Memory) -> None:
+    def prepare(self, f: Predicting, x: Array, state: Memory) -> None:
         """Nothing is kept beside the state."""
 
     def init(self, x: Array) -> Memory:
         return {}
 
     def improve(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
+        self, f: Predicting, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         ball: Any = constraint.bare
         shape = x.shape if ball.matrix is None else ball.matrix
@@ -157,7 +159,8 @@ def _newton_step(
     if not np.linalg.norm(flat) > 1e-14 * np.linalg.norm(g):
         return None
     scale = np.vstack(seen.diagonals(bend, left, right)) + s
-    scale = np.maximum(scale, 1e-8 * float(scale.max()))
+    # Where losses are flat, all slopes weigh the same.
+    scale = np.maximum(scale, 1e-8 * float(scale.max()) or 1.0)
     across = np.zeros(0) if normal is None else normal / scale
 
     def product(d: Matrix) -> tuple[Matrix, Matrix]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives import WithIntercept
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 Vector = NDArray[np.float64]
@@ -91,8 +92,8 @@ class Point(Standpoint):
     intercept: of squares, whose bends are the weights of that mean, it is the same model.
     """
 
-    def __init__(self, f: LinearModel | WithIntercept, x: Array) -> None:
-        self.model: LinearModel = f.model if isinstance(f, WithIntercept) else f
+    def __init__(self, f: Linear, x: Array) -> None:
+        self.model = model_of(f)
         self.rows, centred = self.model.rows.plain
         self.free = isinstance(f, WithIntercept) or centred
         z, b = f.predictions(x)

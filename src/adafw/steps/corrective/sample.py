@@ -6,7 +6,9 @@ import numpy as np
 
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
+from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
+from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 #: One row in so many, of data with so many rows at least.
@@ -20,7 +22,7 @@ TRAVEL, ENTRY = 1 << 26, 12
 
 
 def solved_on_sample(
-    corrector: Corrector, f: Any, constraint: Constraint, x: Array
+    corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x: Array
 ) -> tuple[Array, Memory] | None:
     """(a point near the minimiser over every eighth row, what is to be remembered), or None.
 
@@ -32,6 +34,7 @@ def solved_on_sample(
     if np.count_nonzero(x) > 1 or (part := _sample(f, corrector.few, x.size)) is None:
         return None
     ball, y, state = constraint.bare, x, corrector.init(x)
+    state["sample"] = 1
     for _ in range(ITERATIONS):
         value, g = part.value_and_gradient(y)
         if ball.gap(y, g) <= ENOUGH * abs(value):
@@ -50,11 +53,11 @@ def solved_on_sample(
     return y, memory
 
 
-def _sample(f: Any, few: bool, n: int) -> Any:
+def _sample(f: FiniteSum, few: bool, n: int) -> Any:
     """The objective of every eighth row; None where that is not worth while, or has none."""
-    if not isinstance(f, LinearModel | WithIntercept) or f.n_terms < LEAST_ROWS:
+    if not isinstance(f, Linear) or f.n_terms < LEAST_ROWS:
         return None
-    model: LinearModel = f.model if isinstance(f, WithIntercept) else f
+    model = model_of(f)
     every = EVERY
     if model.rows.remote:  # the same rows as here, but for data of more than some 500 MB
         every = max(every, -(-ENTRY * model.rows.stored // TRAVEL))

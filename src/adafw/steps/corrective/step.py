@@ -18,11 +18,12 @@ from adafw.steps.corrective.hull import HullCorrector
 from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
+from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector, ...] = (
+CORRECTORS: tuple[Corrector[Any], ...] = (
     AtomCorrector(),
     HullCorrector(),
     BoxCorrector(),
@@ -62,7 +63,10 @@ class CorrectiveStep(Step[Memory]):
         return {}
 
     def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: Memory) -> None:
-        corrector_for(f, constraint).prepare(f, x, state)
+        corrector = corrector_for(f, constraint)
+        if corrector.rehearsed:
+            rehearse(corrector, f, constraint, x)
+        corrector.prepare(f, x, state)
 
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
@@ -101,7 +105,7 @@ def corrects_jointly(constraint: Constraint) -> bool:
     return type(kind) in (L1Ball, L2Ball, LInfBall, Box, NuclearBall)
 
 
-def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector:
+def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector[Any]:
     """The one that fits, or an error."""
     for corrector in CORRECTORS:
         if corrector.fits(f, constraint):

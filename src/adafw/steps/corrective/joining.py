@@ -1,0 +1,45 @@
+"""Which vertices radius * (+- e_j) join a working set, and what weight costs meanwhile."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.steps.corrective.point import Vector, largest_entries
+
+#: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
+PRICE, FALL = 0.3, 0.1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """sum |x| <= radius, all x >= 0 unless `signed`, = radius unless `open`."""
+
+    radius: float
+    signed: bool = True
+    open: bool = True
+
+
+def steepest(
+    shape: Shape, x: Vector, g: Vector, support: NDArray[np.int64], bound: bool, level: float,
+    room: int,
+) -> tuple[NDArray[np.int64], float]:  # fmt: skip
+    """(those that join, price on weight): the steepest beyond what those in use have on average.
+
+    While the set does not bind, weight has a price, which falls to a tenth an iteration at most
+    and stays near the steepest slope left out: without it, f would be minimised over few atoms with
+    weights far too large. At most `room` join.
+    """
+    steep = np.abs(g) if shape.signed else -g
+    most = float(steep.max())
+    level = 0.0 if bound else FALL * (most if level < 0 else min(level, most))
+    multiplier = -float(g[support] @ x[support]) / shape.radius
+    if shape.open:
+        multiplier = max(multiplier, level)
+    steep[support] = -np.inf
+    wanted = np.flatnonzero(steep > multiplier)
+    if wanted.size <= room:
+        return wanted, level
+    kept = largest_entries(steep[wanted], room)
+    others = float(np.delete(steep[wanted], kept).max())
+    return wanted[kept], 0.0 if bound else max(level, PRICE * others)

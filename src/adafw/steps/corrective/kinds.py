@@ -1,0 +1,15 @@
+"""Kinds of objective whose predictions are linear in x, which is what correctors go by."""
+
+from typing import TypeAlias
+
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+
+#: Of one output, with an intercept or without.
+Linear: TypeAlias = LinearModel | WithIntercept
+#: Of one output or several.
+Predicting: TypeAlias = LinearModel | WithIntercept | MatrixModel
+
+
+def model_of(f: Linear) -> LinearModel:
+    """Without its intercept."""
+    return f.model if isinstance(f, WithIntercept) else f

@@ -1,0 +1,59 @@
+"""One iteration on a few rows before the clock runs: no kernel is compiled while it does."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from adafw.constraints.base import Constraint
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives.base import FiniteSum
+from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.curvature import SMALL
+from adafw.steps.corrective.kinds import Predicting, model_of
+from adafw.typing import Array
+
+_ROWS = 8
+#: Kinds of data, of a corrector each, that were rehearsed in this process.
+_DONE: set[tuple[Any, ...]] = set()
+
+
+def rehearse(corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x: Array) -> None:
+    """Lets `corrector` improve x for the first rows of f, once for each kind of data."""
+    if not isinstance(f, Predicting) or f.rows.remote:
+        return  # others' code is not ours to compile; workers compile theirs
+    kind = _kind(corrector, f)
+    if kind in _DONE or (few := _few(f)) is None:
+        return
+    _DONE.add(kind)
+    # Of so few rows anything may come; what is wrong with all of them the run will say.
+    with np.errstate(all="ignore"), contextlib.suppress(ArithmeticError, ValueError):
+        g = few.gradient(x)
+        if isinstance(few, LinearModel):
+            few.rows.curve(np.ones(few.n_terms, few.dtype), g)
+        corrector.improve(few, constraint.bare, x, g, 1, corrector.init(x))
+
+
+def _kind(corrector: Corrector[Any], f: Predicting) -> tuple[Any, ...]:
+    """What decides which kernels are compiled for which types."""
+    model = f if isinstance(f, MatrixModel) else model_of(f)
+    forms = (f.rows.shape[1] <= SMALL, model.term_weights.size > 0, f.dtype, type(f))
+    return (type(corrector), type(f.rows), type(f.rows.plain[0]), type(model.loss), *forms)
+
+
+def _few(f: Predicting) -> FiniteSum | None:
+    """The same model of a few rows, one of each end of the targets among them."""
+    model = f if isinstance(f, MatrixModel) else model_of(f)
+    y = model.y if model.y.ndim == 1 else model.y[:, 0]
+    rows = np.unique([int(y.argmin()), int(y.argmax()), *range(min(_ROWS, f.n_terms))])
+    weights = None if model.sample_weight is None else np.ones(rows.size)
+    if isinstance(model, MatrixModel):
+        return MatrixModel(
+            model.rows.take(rows), model.y[rows], model.loss, weights,
+            n_outputs=model.n_outputs, intercept=model.has_intercept,
+        )  # fmt: skip
+    few = LinearModel(model.rows.take(rows), model.y[rows], model.loss, weights)
+    try:
+        return WithIntercept(few) if isinstance(f, WithIntercept) else few
+    except ValueError:  # no best intercept: labels of one kind
+        return None
