@@ -78,8 +78,7 @@ class DistributedLinearModel(LinearModel):
             except ValueError as error:
                 raise ValueError(f"{recipe}: {error}") from None
         LinearModel.__init__(self, rows, y, loss, weight)
-        total = 1.0 if weight is None else float(self.sample_weight.sum(dtype=np.float64))  # type: ignore[union-attr]
-        self._scale = self.n_terms / total
+        self._total = float(self.n_terms if weight is None else weight.sum(dtype=np.float64))
         self._whole: tuple[Any, float, Any] = (None, math.nan, None)
 
     @property
@@ -109,8 +108,7 @@ class DistributedLinearModel(LinearModel):
         """Value and gradient at x in one round trip, remembered for the last x."""
         known = self._whole[0]
         if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
-            total, gradient = self.rows.risk(x, self.loss, self._scale)
-            self._whole = (x.copy(), total / self.n_terms, gradient)
+            self._whole = (x.copy(), *self.rows.risk(x, self.loss, self._total))
         return self._whole[1], self._whole[2]
 
     def __repr__(self) -> str:

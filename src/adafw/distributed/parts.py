@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.arrays import floating
 from adafw.distributed.recipes import Block
 from adafw.distributed.wire import pack
 from adafw.objectives import LinearModel
@@ -101,12 +100,14 @@ class HeldPart:
             self._working = (chosen, self.rows.working(chosen, last))
         return self._working[1]
 
-    def model(self, loss: Any) -> LinearModel:
-        """The mean loss of this part alone."""
-        if self._model is None or self._model[0] != repr(loss):
-            f = LinearModel(self.rows, self.block.y, loss, self.block.weight)
-            self._model = (repr(loss), f)
-        return self._model[1]
+    def model(self, loss: Any, rows: Rows) -> LinearModel | None:
+        """The mean loss of this part alone, in its own weights; None if they are all 0."""
+        weight = self.block.weight
+        if weight is not None and not weight.any():
+            return None
+        if self._model is None or self._model[:2] != (repr(loss), rows):
+            self._model = (repr(loss), rows, LinearModel(rows, self.block.y, loss, weight))
+        return self._model[2]
 
 
 #: (part, x, common, own) -> (what is summed over the parts, what is of this part alone).
@@ -151,15 +152,15 @@ def _curve(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
 
 
 def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
-    """Sum of the weighted losses, and its gradient; predictions are never sent."""
-    rows, loss = _rows(part, common), common["loss"]
-    z = rows.dot(x)
-    y = floating(part.block.y, "y").astype(part.rows.dtype)
-    values, slopes = loss.value(z, y), loss.slope(z, y)
-    if part.block.weight is not None:
-        weights = (part.block.weight * common["scale"]).astype(part.rows.dtype)
-        values, slopes = values * weights, slopes * weights
-    return (float(np.sum(values, dtype=np.float64)), rows.combine(slopes / common["m"])), None
+    """This part's share of the mean loss, and its gradient; predictions are never sent."""
+    rows = _rows(part, common)
+    f = part.model(common["loss"], rows)
+    if f is None:
+        return (0.0, np.zeros(rows.shape[1], x.dtype)), None
+    weight = part.block.weight
+    count = rows.shape[0] if weight is None else float(weight.sum(dtype=np.float64))
+    value, gradient = f.value_and_gradient(x)
+    return (value * count / common["total"], gradient * (count / common["total"])), None
 
 
 def _gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
@@ -240,11 +241,9 @@ def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
     from adafw.distributed.local_run import run_locally
 
-    weight = part.block.weight
-    if weight is not None and not weight.any():  # nothing here has a say
-        return (own["weight"] * x,), None
-    f = part.model(common["loss"])
-    return (own["weight"] * run_locally(f, x, common, own["number"]),), None
+    f = part.model(common["loss"], part.rows)
+    point = x if f is None else run_locally(f, x, common, own["number"])
+    return (own["weight"] * point,), None
 
 
 OPERATIONS: dict[str, Operation] = {

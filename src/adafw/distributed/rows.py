@@ -122,15 +122,15 @@ class DistributedRows(Rows):
         )
         return answer.total, answer.by_rows()
 
-    def risk(self, x: Vector, loss: Any, scale: float) -> tuple[float, Vector]:
-        """(sum of losses, gradient of the mean) from the targets that the parts came with.
+    def risk(self, x: Vector, loss: Any, total: float) -> tuple[float, Vector]:
+        """(mean loss, its gradient), from the targets and weights that the parts came with.
 
-        Neither predictions nor slopes travel: x goes out, one vector a worker comes back.
+        Neither predictions nor slopes travel: x goes out, one vector a worker comes back. `total`
+        is the sum of all weights.
         """
-        m = self.shape[0]
-        common = {"loss": loss, "scale": scale, "m": m}
-        total, gradient = self._ask("risk", x=_checked(x, self.shape[1], "x"), common=common).summed
-        return float(total), gradient
+        common = {"loss": loss, "total": total}
+        value, gradient = self._ask("risk", x=_checked(x, self.shape[1], "x"), common=common).summed
+        return float(value), gradient
 
     def mean_of_points(
         self, x: Vector, how: dict[str, Any], own: Callable[[int], dict[str, Any]]
