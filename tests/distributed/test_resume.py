@@ -20,6 +20,7 @@ class Losses:
 
     def __init__(self, model, monkeypatch):
         self.model, self.asked, self.at = model, 0, None
+        model.describe()  # asked for once in its life, by whoever comes first
         ask = model.rows.engine.ask
 
         def flaky(*words, **how):
