@@ -130,7 +130,7 @@ def bandwidth(client, quick):
 
 def passes(client, quick):
     """A full gradient of one process on one thread, and of two workers."""
-    m, n, each = 600_000, 50_000, 40
+    m, n, each = 1_500_000, 50_000, 40
     f = model(client, [random_part(m // 2, n, each, k) for k in range(2)])
     halves = [random_part(m // 2, n, each, k)() for k in range(2)]
     from scipy import sparse

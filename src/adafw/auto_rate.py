@@ -169,7 +169,6 @@ class AutoRate:
         rng = np.random.default_rng([_SEED, base.t])
         halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
         g, target, waits = self._promise(s, base, f.n_terms)
-        s.gradient_evaluations += 2 * size
         d = (s.x - base.x).astype(np.float64)
         promises, bend, noise = [], 0.0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
@@ -179,6 +178,7 @@ class AutoRate:
                 promises.append(-float(dot(slope, d)))
                 noise = max(noise, _ROUNDING * float(dot(np.abs(slope), np.abs(d))))
                 bend += float(dot(end - begin, d)) * terms.size / size
+        s.gradient_evaluations += 2 * size  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
         disaster = not (math.isfinite(promised) and abs(bend) <= _DISASTER * abs(promised))
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:

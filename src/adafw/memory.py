@@ -26,6 +26,16 @@ def machine_bytes() -> int:
     return min(total, _address_space())
 
 
+def spare_bytes() -> int:
+    """What is left of `machine_bytes` beside what this process holds now, files in memory aside."""
+    try:
+        _, resident, shared = Path("/proc/self/statm").read_text().split()[:3]
+        held = (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):  # no /proc: half of it is a guess as good as any
+        held = machine_bytes() // 2
+    return max(0, machine_bytes() - held)
+
+
 def _limit_files() -> Iterator[Path]:
     """The limits of this process's groups; in a container its own group is the root."""
     try:

@@ -192,17 +192,18 @@ def run(
     counted = CountedSet(constraint)
     s.torn = True
     last_x: Array | None = None
-    begun: Any = None
+    begun: tuple[Any, int, int] = (None, 0, 0)
+    halfway = False
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
             for _ in range(n):
                 if f.remote:
-                    begun = freeze(rng)
+                    begun, halfway = (freeze(rng), counted.lmo_calls, counted.projections), False
                 point = algorithm.step.query(s.x, s.t, s.step)
                 g, s.gradient = algorithm.gradient.update(f, point, s.t, s.gradient, rng)  # line 2
                 if not all_finite(g):
                     raise Diverged(last_x)
-                last_x = s.x
+                last_x, halfway = s.x, True
                 s.x, s.step = algorithm.step.update(f, counted, s.x, g, s.t, s.step)  # 3 on
                 s.gradient_evaluations += algorithm.gradient.spent(s.t, f.n_terms, s.gradient)
                 s.t += 1
@@ -213,8 +214,10 @@ def run(
         raise Diverged(last_x) from None
     except Unavailable:
         # Gradient estimators and steps change their states after the last thing they ask of f: of
-        # this iteration nothing has happened but its draw, which is taken back.
-        s.torn, source = False, begun
+        # this iteration nothing has happened but its draw and its counts, which are taken back.
+        # Unless the estimate was there already, and its estimator remembers it.
+        s.torn = halfway and bool(s.gradient)
+        source, counted.lmo_calls, counted.projections = begun
         raise
     finally:
         s.rng = freeze(source)

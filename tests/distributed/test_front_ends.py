@@ -52,6 +52,49 @@ def test_the_automatic_choice_is_corrective_steps(client, data):
     assert model.value_ == pytest.approx(reference.value_, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "how",
+    [{"radius": 30.0}, {"radius": 30.0, "constraint": "nuclear"}, {"multi_class": "ovr"}],
+    ids=["jointly", "nuclear", "one by one"],
+)
+def test_several_classes_on_dask_arrays(client, how):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(150, 60)) * (rng.random((150, 60)) < 0.4)
+    y = np.argmax(A @ rng.normal(size=(60, 3)) + rng.normal(size=(150, 3)), axis=1)
+    how = {"tol": 1e-6, "radius": 5.0, **how}
+    here = FrankWolfeClassifier(**how).fit(A, y)
+    with client.as_current():
+        X = da.from_array(A, chunks=(70, 60))
+        there = FrankWolfeClassifier(**how).fit(X, da.from_array(y, chunks=70))
+        assert (there.predict(X) == here.predict(A)).all()
+    assert there.algorithm_ == here.algorithm_
+    assert np.shape(there.gap_) == np.shape(here.gap_)
+    np.testing.assert_allclose(there.value_, here.value_, rtol=3e-6)
+
+
+def test_several_targets_on_dask_arrays(arrays):
+    A, y, X, _ = arrays
+    several = np.column_stack([y, 2 * y + A[:, 0]])
+    how = dict(radius=3.0, tol=1e-8)
+    here = FrankWolfeRegressor(**how).fit(A, several)
+    there = FrankWolfeRegressor(**how).fit(X, da.from_array(several, chunks=(50, 1)))
+    assert there.coef_.shape == (2, 14)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+
+
+def test_blocks_that_a_filter_has_emptied(arrays):
+    """Of sizes that no one knows before they are made, some 0."""
+    A, y, X, target = arrays
+    wanted = np.arange(120) >= 60
+    mask = da.from_array(wanted, chunks=50)
+    how = dict(radius=3.0, tol=1e-8)
+    here = FrankWolfeClassifier(**how).fit(A[wanted], y[wanted])
+    there = FrankWolfeClassifier(**how).fit(X[mask], target[mask])
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="some part must have a row"):
+        FrankWolfeClassifier(**how).fit(X[mask & ~mask], target[mask & ~mask])
+
+
 def test_folds_need_rows_here(arrays):
     _, _, X, y = arrays
     with pytest.raises(TypeError, match="X must be on this machine to be cut into folds"):
@@ -92,6 +135,38 @@ def test_fit_on_a_running_cluster(client, parts_of_text, tmp_path, capsys):
     assert ours == pytest.approx(theirs, rel=1e-7)
     assert run("predict", tmp_path / "part.model", whole) == 0
     assert len(capsys.readouterr().out.split()) == 120
+
+
+def test_a_fit_that_lost_its_cluster_goes_on(client, parts_of_text, tmp_path, capsys, monkeypatch):
+    from adafw.distributed import ClusterLost
+    from adafw.distributed.engine import Engine
+
+    names, kept = parts_of_text[0], tmp_path / "kept"
+    options = ("--radius", 3, "--max-epochs", 40, "--algorithm", "FW", "--scheduler",
+               client.scheduler.address, "--json")  # fmt: skip
+    assert run("fit", *names, *options, "-o", tmp_path / "whole") == 0
+    whole = json.loads(capsys.readouterr().out)["certificate"][0]
+    ask, left = Engine.ask, [0]
+
+    def flaky(*words, **how):
+        left[0] -= 1
+        if left[0] < 0:
+            raise ClusterLost("the cluster is gone")
+        return ask(*words, **how)
+
+    monkeypatch.setattr(Engine, "ask", flaky)
+    for more, said in (
+        ((), "the cluster is gone; run it again, with --checkpoint FILE if it is to go on"),
+        (("--checkpoint", kept), f"the cluster is gone; run it again with --resume: {kept} is"),
+    ):
+        left[0] = 30
+        assert run("fit", *names, *options, *more) == 1
+        assert said in capsys.readouterr().err
+    left[0] = 10**9
+    assert run("fit", *names, *options, "--checkpoint", kept, "--resume") == 0
+    certificate = json.loads(capsys.readouterr().out)["certificate"][0]
+    assert certificate["value"] == pytest.approx(whole["value"], rel=1e-12)
+    assert certificate["iterations"] == whole["iterations"]
 
 
 def test_what_cannot_be_done_on_workers_is_refused(parts_of_text, tmp_path, capsys):

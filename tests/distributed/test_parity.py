@@ -98,9 +98,9 @@ def test_weights_are_those_of_one_machine(client, data, parts):
 
 
 def test_many_atoms_are_corrected_on_columns_brought_here(client, data, parts, monkeypatch):
-    from adafw.distributed import DistributedLinearModel, rows
+    from adafw.distributed import DistributedLinearModel, working
 
-    monkeypatch.setattr(rows, "_MOST", 0)
+    monkeypatch.setattr(working, "MOST_ATOMS", 0)
     A, y, _ = data()
     f = DistributedLinearModel.from_parts(parts(), adafw.losses.Logistic(), client=client)
     r = adafw.minimize(f, adafw.L1Ball(RADIUS), adafw.Corrective(), gap_tolerance=1e-8)

@@ -101,6 +101,8 @@ def test_what_does_not_belong_together_is_refused(client, tmp_path, data):
         ([lambda: (dense, y, abs(y))], "weights or none, got both"),
         ([lambda: dense], r"must return \(X, y\)"),
         ([lambda: (dense * np.nan, y)], "part 1 .*: A must be finite"),
+        ([lambda: (dense, np.where(np.arange(120) == 7, np.nan, y))], "part 1 .* nan in its row 7"),
+        ([lambda: (dense, y + 3)], "part 1 .*: Logistic takes labels -1 and \\+1"),
     ):
         with pytest.raises((ValueError, TypeError), match=said):
             model(client, [lambda: (dense, y), *others])
@@ -108,8 +110,22 @@ def test_what_does_not_belong_together_is_refused(client, tmp_path, data):
         model(client, [3])
     with pytest.raises(ValueError, match="at least one file name or function"):
         model(client, [])
-    with pytest.raises(ValueError, match="Logistic takes labels -1 and \\+1"):
-        model(client, [lambda: (dense, y + 3)])
+    with pytest.raises(TypeError, match="loss must be one of"):
+        type(model(client, [lambda: (dense, y)])).from_parts([], "logistic", client=client)
+
+
+def test_whatever_a_function_raises_comes_back_with_its_part(client):
+    """Errors that cannot be pickled, too."""
+    plain, odd = (
+        eval(f"lambda: (_ for _ in ()).throw({what})")
+        for what in ("KeyError('x')", "type('Odd', (Exception,), {})('so')")
+    )
+    with pytest.raises(KeyError, match="x") as told:
+        model(client, [plain])
+    assert "while part 0 (<lambda>) was made" in told.value.__notes__
+    with pytest.raises(Exception, match="so") as told:
+        model(client, [odd])
+    assert "while part 0 (<lambda>) was made" in told.value.__notes__
 
 
 def test_what_is_no_dask_array_is_refused(client, data):

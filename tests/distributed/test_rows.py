@@ -130,6 +130,19 @@ def test_one_batch_is_one_round_trip(model):
     assert model.traffic.received - before.received < 2 * (14 * 8 + 8 + 8 + 3 * 8) + 50
 
 
+def test_two_objectives_on_one_cluster_do_not_mix(client, data, parts):
+    """Each sends changes of its own last point, whatever the other has sent in between."""
+    from adafw.distributed import DistributedLinearModel
+
+    A, loss = data()[0], adafw.losses.Logistic()
+    one, other = (DistributedLinearModel.from_parts(parts(), loss, client=client) for _ in range(2))
+    x, z = np.random.default_rng(0).normal(size=(2, 14))
+    one.rows.dot(x)
+    other.rows.dot(z)
+    x[3] += 1
+    close(one.rows.dot(x), A @ x, 10)
+
+
 def test_float32_rows_stay_float32_there(client, data):
     from adafw.distributed import DistributedLinearModel
 
@@ -151,3 +164,30 @@ def test_wrong_shapes_are_refused_here(model):
         model.rows.dot(np.ones(3))
     with pytest.raises(IndexError, match="row numbers from 0 to 119"):
         model.rows.dot(np.ones(14), np.array([120]))
+
+
+def test_several_columns_are_one_round_trip(pair):
+    A, rows = pair
+    rng = np.random.default_rng(4)
+    x, p, batch = rng.normal(size=(14, 3)), rng.normal(size=(120, 3)), np.array([119, 50, 0, 50])
+    none = np.zeros(0, np.int64)
+    trips = rows.traffic.trips
+    close(rows.dot_matrix(x), A @ x, 10)
+    close(rows.combine_matrix(p), A.T @ p, 10)
+    close(rows.dot_matrix(x, batch), A[batch] @ x, 10)
+    close(rows.combine_matrix(p[:4], batch), A[batch].T @ p[:4], 10)
+    assert rows.traffic.trips == trips + 4
+    assert rows.dot_matrix(x[:, :0]).shape == (120, 0)
+    assert rows.combine_matrix(p[:, :0]).shape == (14, 0)
+    assert rows.dot_matrix(x, none).shape == (0, 3)
+
+
+def test_chosen_columns_have_working_sets_of_their_own(pair):
+    A, rows = pair
+    narrow, rng = rows.columns(np.array([3, 0, 7])), np.random.default_rng(5)
+    p, exact = rng.random(120), A[:, [7, 3]]
+    working = narrow.working(np.array([2, 0]))
+    close(working.combine(p), p @ exact, 10)
+    close(working.dot(np.array([1.0, -2.0])), exact @ [1.0, -2.0], 10)
+    here, numbers = narrow.holding(np.array([2, 0]))
+    close(here.combine(p)[numbers], p @ exact, 10)

@@ -130,8 +130,9 @@ def test_bad_csv_is_named(text, message, tmp_path):
         ("", "at least one sample"),
         ("1 2:x\n", r"line 1, column \d+: expected a number"),
         ("1 1:1\n-1 0:1 0:2\n", r"line 2, column \d+: expected a feature id above"),
-        ("1 1:nan\n", "finite features"),
-        ("inf 1:2\n", "finite targets"),
+        ("1 1:nan\n", "line 1: expected finite features, got nan"),
+        ("# two:1\n1 1:1 2:3\n\n-1\n -1 1:1e400\n", "line 5: expected finite features, got inf"),
+        ("\n1 1:2 # no\ninf 1:2\n", "line 3: expected finite targets, got inf"),
         ("1 1:1\n1 3", r"line 2, column \d+: expected ':'"),
     ],
 )

@@ -45,6 +45,14 @@ def test_products_are_those_in_memory(tmp_path, dtype, dense):
         w = p if batch is None else p[: len(batch)]
         np.testing.assert_allclose(g.rows.dot(x, batch), f.rows.dot(x, batch), atol=exact)
         np.testing.assert_allclose(g.rows.combine(w, batch), f.rows.combine(w, batch), atol=exact)
+        X, W = np.column_stack([x, 2 * x]), np.column_stack([w, -w])
+        np.testing.assert_allclose(
+            g.rows.dot_matrix(X, batch), f.rows.dot_matrix(X, batch), atol=2 * exact
+        )
+        np.testing.assert_allclose(
+            g.rows.combine_matrix(W, batch), f.rows.combine_matrix(W, batch), atol=2 * exact
+        )
+    assert g.rows.dot_matrix(X[:, :0]).shape == (900, 0)
     for p_ in (1, 2, np.inf):
         for axis in (0, 1):
             np.testing.assert_allclose(g.rows.norms(p_, axis), f.rows.norms(p_, axis), rtol=1e-5)
@@ -58,6 +66,23 @@ def test_products_are_those_in_memory(tmp_path, dtype, dense):
         np.testing.assert_allclose(got, wanted, atol=100 * exact)
     assert g.rows.describe() == f.rows.describe()
     assert str(g.rows).endswith("on disk")
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(20.0), adafw.NuclearBall(8.0)], ids=repr)
+def test_several_outputs_are_fitted_on_a_disk(tmp_path, constraint):
+    A, _ = text_like(900, 60, nonzeros=8, seed=0)
+    y = np.random.default_rng(0).integers(0, 3, 900).astype(float)
+    save_parts(tmp_path / "parts", A, y)
+    B, z = load_parts(tmp_path / "parts", stream=True)
+    runs = [
+        adafw.minimize(
+            adafw.MatrixModel(data, targets.astype(int), adafw.losses.Softmax(), intercept=True),
+            constraint, adafw.Corrective(), gap_tolerance=1e-7, max_iterations=40,
+        )
+        for data, targets in ((A, y), (B, np.array(z)))
+    ]  # fmt: skip
+    assert [r.status for r in runs] == ["converged"] * 2
+    assert runs[1].value == pytest.approx(runs[0].value, abs=2e-7)
 
 
 def test_a_batch_that_the_caller_changes_is_another_one(tmp_path):

@@ -38,5 +38,4 @@ def read_parts(
     recipes = as_recipes(parts, format=format, target=target, n_features=n_features, dtype=dtype)
     rows = distributed_rows(recipes, client=client, n_features=n_features)
     y = targets_of(rows)[0]
-    names = rows.engine.known_headers[0].names
-    return Piece(rows, y, names, rows.engine.crew.zero_based), y
+    return Piece(rows, y, rows.first.names, rows.engine.crew.zero_based), y

@@ -35,6 +35,7 @@ from adafw.io.atomic import replacing, write_text
 from adafw.io.damage import DAMAGE, is_damage, reason
 from adafw.io.tables import ColumnChoice, Piece, format_of, read_table
 from adafw.names import LOSSES, SETS
+from adafw.objectives.base import Unavailable
 from adafw.rows import as_rows
 from adafw.typing import Plain
 
@@ -169,7 +170,17 @@ class Done:
 def fit_file(settings: Settings, files: Files) -> Done:
     """Fits and writes all that was asked for; warnings go to standard error."""
     with client_of(files.workers, files.scheduler) as client:
-        return _fit_file(settings, files, client)
+        try:
+            return _fit_file(settings, files, client)
+        except Unavailable as lost:
+            raise ConnectionError(f"{lost.reason}; run it again{_way_on(lost, files)}.") from None
+
+
+def _way_on(lost: Unavailable, files: Files) -> str:
+    """How what was done before a cluster was lost need not be done again."""
+    if files.checkpoint is None:
+        return ", with --checkpoint FILE if it is to go on from where it was"
+    return "" if lost.resume is None else f" with --resume: {files.checkpoint} is where it was"
 
 
 def _fit_file(settings: Settings, files: Files, client: Any) -> Done:

@@ -42,6 +42,11 @@ def connected(address: str, security: Any = None, timeout: float = 30.0) -> Clie
     """A client of the scheduler at this address."""
     try:
         return Client(address, direct_to_workers=True, security=security, timeout=timeout)
+    except TypeError as error:  # what Dask says of an address with tls:// and no keys
+        raise ValueError(
+            f"{address} needs keys ({error}): name them in Dask's configuration, "
+            "distributed.comm.tls, or give security=."
+        ) from None
     except (OSError, ValueError) as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {address} ({error}); start one with dask scheduler."
@@ -66,8 +71,7 @@ class _Owner(Client):  # type: ignore[misc]
 
     def close(self, *arguments: Any, **options: Any) -> Any:
         """Closes both."""
-        cluster, self._own_cluster = getattr(self, "_own_cluster", self.cluster), None
         result = super().close(*arguments, **options)
-        if cluster is not None and not self.asynchronous:
-            cluster.close()
+        if not self.asynchronous:
+            self.cluster.close()  # nothing, if it is closed
         return result

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adafw.distributed.parts import Header
@@ -63,6 +63,7 @@ class Crew:
         self.traffic = Traffic()
         self.features = n_features
         self.zero_based: bool | None = None
+        self.settled = False  #: whether all parts are known, and as wide as they will be
         self._looked = -math.inf
         self._coming: dict[int, tuple[str, Any]] = {}
         self._seen: dict[str, Worker] = {}
@@ -74,43 +75,48 @@ class Crew:
     async def watched(self, worker: str, call: Awaitable[Any]) -> Any:
         """What the call returns; `Gone` as soon as the scheduler has no such worker any more."""
         task = asyncio.ensure_future(call)
-        while True:
-            done, _ = await asyncio.wait({task}, timeout=LOOK)
-            if done:
-                break
-            if worker not in await self._workers():
-                task.cancel()
-                raise Gone("the scheduler has lost it")
         try:
+            while not (await asyncio.wait({task}, timeout=LOOK))[0]:
+                if worker not in await self._workers():
+                    raise Gone("the scheduler has lost it")
             return task.result()
         except (OSError, TimeoutError) as error:
+            if isinstance(error, Unavailable):
+                raise
             raise Gone(f"{type(error).__name__}") from None
+        finally:
+            task.cancel()  # nothing, if it is done
 
     async def _workers(self) -> dict[str, Worker]:
         """The workers that the scheduler knows; it is waited for if need be."""
         began = time.monotonic()
         while True:
+            left = self.patience - (time.monotonic() - began)
             try:
-                scheduler = self.client.scheduler
-                if scheduler is None:
-                    raise OSError("not connected")
-                threads = await asyncio.wait_for(scheduler.ncores(), self.patience)
-                if not threads.keys() <= self._seen.keys():
-                    known = (await scheduler.identity(n_workers=-1))["workers"]
-                    self._seen = {
-                        w: Worker(about["nthreads"], about["memory_limit"] or math.inf)
-                        for w, about in known.items()
-                    }
-                return {w: self._seen[w] for w in threads if w in self._seen}
+                return await asyncio.wait_for(self._told(), max(left, RETRY))
             except (OSError, TimeoutError, RuntimeError) as error:
                 waited = time.monotonic() - began
                 if waited > self.patience or self.client.status == "closed":
                     raise Unavailable(
                         f"the Dask scheduler has not answered for {waited:.0f} s "
-                        f"({type(error).__name__}); connect to another, make the objective anew "
-                        "and go on with state=error.state."
+                        f"({type(error).__name__})",
+                        "connect to another",
                     ) from None
             await asyncio.sleep(RETRY)
+
+    async def _told(self) -> dict[str, Worker]:
+        """What the scheduler says of the workers; their sizes are asked for once."""
+        scheduler = self.client.scheduler
+        if scheduler is None:
+            raise OSError("not connected")
+        threads = await scheduler.ncores()
+        if not threads.keys() <= self._seen.keys():
+            known = (await scheduler.identity(n_workers=-1))["workers"]
+            self._seen = {
+                w: Worker(about["nthreads"], about["memory_limit"] or math.inf)
+                for w, about in known.items()
+            }
+        return {w: self._seen[w] for w in threads if w in self._seen}
 
     async def look(self) -> None:
         """Once in a while: are there new workers, and has a part arrived where it was sent?"""
@@ -147,6 +153,7 @@ class Crew:
         if not isinstance(made, Header):
             log.warning("part %d has not moved to %s (%r)", k, worker, made)
             return
+        self._check_same(k, made)
         old = self.placement.owner.get(k)
         self.placement.put(k, worker, made.nbytes)
         if old is not None and old != worker:
@@ -183,12 +190,12 @@ class Crew:
         shifted = [k for k in numbers if headers[k].zero_based not in (None, self.zero_based)]
         widths = [h.features + (k in shifted) for k, h in enumerate(headers)]
         self.features = self.features or max(widths)
-        _check_alike(headers, self.recipes, self.features)
+        _check_alike([(headers[k], self.recipes[k]) for k in self.filled], self.features)
         self.recipes = [r.settled(self.features, self.zero_based) for r in self.recipes]
         for k in shifted:
             self.placement.owner.pop(k)
         await self.place(shifted)
-        narrow = [k for k in numbers if self.header(k).features < self.features]
+        narrow = [k for k in self.filled if self.header(k).features < self.features]
         for worker, some in self.placement.groups(narrow).items():
             future = self.client.submit(
                 widen, self.data, some, self.features, workers=[worker], pure=False
@@ -197,6 +204,8 @@ class Crew:
                 await self._task(worker, future)
             except Gone as gone:
                 await self.lose(worker, some, str(gone))
+        self.headers = [replace(self.header(k), features=self.features) for k in numbers]
+        self.settled = True
 
     async def place(self, numbers: Iterable[int]) -> None:
         """Makes these parts, each on the worker with most room; waits while there is none."""
@@ -205,11 +214,20 @@ class Crew:
             workers = await self._workers()
             for k, header in await self._tried(missing, workers):
                 began = time.monotonic()
+                self._check_same(k, header)
                 self.headers[k] = header
                 missing.remove(k)
             if missing:  # asked after a try: to hear of the workers may have taken long
                 self._check_patience(began, workers, missing)
                 await asyncio.sleep(RETRY)
+
+    def _check_same(self, k: int, made: Header) -> None:
+        """Refuses a part that is not what it was: a run would go on to nowhere."""
+        if self.settled and not self.header(k).is_of(made):
+            raise ValueError(
+                f"{self.recipes[k]} must make the same rows whenever it is asked, as they may be "
+                "lost with a worker, got others than at first; seed what is random."
+            )
 
     async def _tried(
         self, missing: list[int], workers: dict[str, Worker]
@@ -240,8 +258,8 @@ class Crew:
         if waited > self.patience:
             raise Unavailable(
                 f"{len(workers)} workers are there, and {len(missing)} of {len(self.recipes)} "
-                f"parts could not be placed for {waited:.0f} s; start workers, make the objective "
-                "anew and go on with state=error.state."
+                f"parts could not be placed for {waited:.0f} s",
+                "start workers",
             )
 
     async def _load(self, k: int, worker: str) -> Header:
@@ -285,6 +303,11 @@ class Crew:
         fire_and_forget(self.client.submit(tidy, self.data, numbers, workers=[worker], pure=False))
 
     @property
+    def filled(self) -> list[int]:
+        """The parts that have rows: of others there is nothing to ask."""
+        return [k for k in range(len(self.recipes)) if self.header(k).rows]
+
+    @property
     def known_headers(self) -> list[Header]:
         """One a part, in their order."""
         return [self.header(k) for k in range(len(self.recipes))]
@@ -299,10 +322,12 @@ class Crew:
         return 0 if header is None else header.nbytes
 
 
-def _check_alike(headers: list[Header], recipes: Sequence[PartRecipe], n: int) -> None:
+def _check_alike(parts: list[tuple[Header, PartRecipe]], n: int) -> None:
     """Refuses parts that do not belong together."""
-    first = headers[0]
-    for header, recipe in zip(headers, recipes, strict=True):
+    if not parts:
+        raise ValueError("some part must have a row, got none in any of them.")
+    first, its_recipe = parts[0]
+    for header, recipe in parts:
         if header.features != n and header.zero_based is None:
             raise ValueError(
                 f"all parts must have as many columns, got {header.features} in {recipe}, {n} "
@@ -311,7 +336,7 @@ def _check_alike(headers: list[Header], recipes: Sequence[PartRecipe], n: int) -
         if header.dtype != first.dtype or header.kind != first.kind:
             raise ValueError(
                 f"all parts must be of one kind, got {header.dtype} {header.kind} in {recipe}, "
-                f"{first.dtype} {first.kind} in {recipes[0]}."
+                f"{first.dtype} {first.kind} in {its_recipe}."
             )
         if header.names != first.names:
             raise ValueError(f"all parts must have the same columns, got others in {recipe}.")

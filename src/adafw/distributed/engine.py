@@ -11,7 +11,9 @@ from uuid import uuid4
 
 import numpy as np
 from distributed.protocol import to_serialize
+from numpy.typing import NDArray
 
+from adafw import checks
 from adafw.distributed.crew import Crew, Gone, Traffic
 from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement
@@ -32,6 +34,32 @@ class Answer:
 
     summed: tuple[Any, ...]
     own: dict[int, Any]
+
+    @property
+    def total(self) -> NDArray[Any]:
+        """The only sum."""
+        (one,) = self.summed
+        return np.asarray(one)
+
+    def each(self) -> list[Any]:
+        """What the parts said, in their order."""
+        return [self.own[k] for k in sorted(self.own)]
+
+    def by_rows(
+        self, positions: dict[int, Any] | None = None, size: int = 0,
+        shape: tuple[int, ...] = (), dtype: Any = float,
+    ) -> NDArray[Any]:  # fmt: skip
+        """One entry a row: of all rows, or of a batch of that size and where its rows are in it.
+
+        `shape` and `dtype` are those of an entry of an empty batch.
+        """
+        if positions is None:
+            return np.concatenate(self.each())
+        first = next(iter(self.own.values()), np.empty((0, *shape), dtype))
+        out = np.empty((size, *first.shape[1:]), first.dtype)
+        for k, values in self.own.items():
+            out[positions[k]] = values
+        return out
 
 
 class Engine:
@@ -58,7 +86,8 @@ class Engine:
             raise TypeError("client must be a synchronous Dask client, got an asynchronous one.")
         self.client = client
         self.data = f"adafw-{uuid4().hex}"
-        self.crew = Crew(client, self.data, recipes, n_features, float(patience))
+        patience = checks.real(patience, "patience", 0)
+        self.crew = Crew(client, self.data, recipes, n_features, patience)
         self._points: dict[str, list[tuple[int, Any]]] = {}
         self._versions = count(1)
         self._lock: asyncio.Lock | None = None
@@ -87,7 +116,7 @@ class Engine:
         own: Callable[[int], dict[str, Any]] = lambda k: {},
     ) -> Answer:  # fmt: skip
         """One operation on some parts, or on all: one round trip where nothing is lost."""
-        numbers = list(range(len(self.crew.recipes)) if parts is None else parts)
+        numbers = self.crew.filled if parts is None else list(parts)
         point = None if x is None else np.array(x, copy=True).reshape(-1)  # others keep it
         replies = self._sync(self._ask, operation, numbers, point, common or {}, own)
         return self._joined(replies)
@@ -100,10 +129,7 @@ class Engine:
                 return await call(*arguments)
 
         if self.client.status not in ("running", "connecting"):
-            raise Unavailable(
-                f"the Dask client is {self.client.status}: connect a new one, make the objective "
-                "anew and go on with state=error.state."
-            )
+            raise Unavailable(f"the Dask client is {self.client.status}", "connect a new one")
         return self.client.sync(one_at_a_time)
 
     def _joined(self, replies: list[tuple[list[int], Reply]]) -> Answer:
@@ -140,6 +166,7 @@ class Engine:
                 groups.items(), await asyncio.gather(*calls, return_exceptions=True), strict=True
             ):
                 if isinstance(reply, Gone):
+                    self._points.pop(worker, None)
                     await self.crew.lose(worker, some, str(reply))
                 elif isinstance(reply, BaseException):
                     raise reply

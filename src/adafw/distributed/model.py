@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.arrays import floating
 from adafw.distributed.blocks import dask_recipes
 from adafw.distributed.cluster import client_or_default
 from adafw.distributed.crew import Traffic
@@ -16,6 +17,7 @@ from adafw.distributed.rows import DistributedRows
 from adafw.io.tables.columns import joined_targets
 from adafw.losses import Loss
 from adafw.objectives import LinearModel
+from adafw.objectives.linear_model import check_loss
 from adafw.typing import Array, Batch
 
 
@@ -41,6 +43,7 @@ class DistributedLinearModel(LinearModel):
         self, X: Any, y: Any, loss: Loss, sample_weight: Any = None, *, client: Any = None,
         patience: float = PATIENCE,
     ) -> None:  # fmt: skip
+        check_loss(loss)
         recipes = dask_recipes(X, y, sample_weight)
         self._start(distributed_rows(recipes, client=client, patience=patience), loss)
 
@@ -58,6 +61,7 @@ class DistributedLinearModel(LinearModel):
             each is one part, made on the worker that holds it, again if that is lost.
         format, target, n_features, dtype : of files, as in `adafw fit`.
         """
+        check_loss(loss)
         recipes = as_recipes(
             parts, format=format, target=target, n_features=n_features, dtype=dtype
         )
@@ -68,9 +72,13 @@ class DistributedLinearModel(LinearModel):
 
     def _start(self, rows: DistributedRows, loss: Loss) -> None:
         y, weight = targets_of(rows)
+        for recipe, header in zip(rows.engine.crew.recipes, rows.engine.known_headers, strict=True):
+            try:
+                loss.check(floating(header.y, "y"))
+            except ValueError as error:
+                raise ValueError(f"{recipe}: {error}") from None
         LinearModel.__init__(self, rows, y, loss, weight)
-        total = 1.0 if weight is None else float(self.sample_weight.sum(dtype=np.float64))  # type: ignore[union-attr]
-        self._scale = self.n_terms / total
+        self._total = float(self.n_terms if weight is None else weight.sum(dtype=np.float64))
         self._whole: tuple[Any, float, Any] = (None, math.nan, None)
 
     @property
@@ -100,8 +108,7 @@ class DistributedLinearModel(LinearModel):
         """Value and gradient at x in one round trip, remembered for the last x."""
         known = self._whole[0]
         if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
-            total, gradient = self.rows.risk(x, self.loss, self._scale)
-            self._whole = (x.copy(), total / self.n_terms, gradient)
+            self._whole = (x.copy(), *self.rows.risk(x, self.loss, self._total))
         return self._whole[1], self._whole[2]
 
     def __repr__(self) -> str:
@@ -118,7 +125,7 @@ def distributed_rows(
 
 def targets_of(rows: DistributedRows) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """(y, sample weights or None) as the parts came with them."""
-    headers = rows.engine.known_headers
+    headers = [header for header in rows.engine.known_headers if header.rows]
     weights = [header.weight for header in headers if header.weight is not None]
     y = joined_targets([header.y for header in headers])
     return y, np.concatenate(weights) if weights else None

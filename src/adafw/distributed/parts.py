@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.arrays import floating
 from adafw.distributed.recipes import Block
 from adafw.distributed.wire import pack
 from adafw.objectives import LinearModel
@@ -36,6 +35,16 @@ class Header:
     weight: NDArray[Any] | None
     zero_based: bool | None
     names: tuple[str, ...] | None
+
+    def is_of(self, other: "Header") -> bool:
+        """Whether both are of the same rows, as far as headers can tell."""
+        told = ("rows", "features", "dtype", "stored", "kind", "largest", "y", "weight", "names")
+        return all(np.array_equal(vars(self)[name], vars(other)[name]) for name in told)
+
+    @classmethod
+    def of_nothing(cls, block: Block) -> "Header":
+        """Of a part without rows."""
+        return cls(0, block.X.shape[1], "", 0, 0, "", 0.0, block.y, block.weight, None, None)
 
 
 @dataclass
@@ -91,12 +100,14 @@ class HeldPart:
             self._working = (chosen, self.rows.working(chosen, last))
         return self._working[1]
 
-    def model(self, loss: Any) -> LinearModel:
-        """The mean loss of this part alone."""
-        if self._model is None or self._model[0] != repr(loss):
-            f = LinearModel(self.rows, self.block.y, loss, self.block.weight)
-            self._model = (repr(loss), f)
-        return self._model[1]
+    def model(self, loss: Any, rows: Rows) -> LinearModel | None:
+        """The mean loss of this part alone, in its own weights; None if they are all 0."""
+        weight = self.block.weight
+        if weight is not None and not weight.any():
+            return None
+        if self._model is None or self._model[:2] != (repr(loss), rows):
+            self._model = (repr(loss), rows, LinearModel(rows, self.block.y, loss, weight))
+        return self._model[2]
 
 
 #: (part, x, common, own) -> (what is summed over the parts, what is of this part alone).
@@ -115,6 +126,21 @@ def _combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (_rows(part, common).combine(own["p"], own.get("batch")),), None
 
 
+def _dot_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+    return (), _rows(part, common).dot_matrix(x.reshape(-1, common["outputs"]), own.get("batch"))
+
+
+def _combine_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+    """Without the copy of the rows by columns that one machine would make: memory is short here."""
+    rows: Any = _rows(part, common)
+    p = own["p"]
+    if "batch" in own:
+        return (rows.combine_matrix(p, own["batch"]).reshape(-1),), None
+    total = np.zeros((rows.shape[1], p.shape[1]), np.result_type(rows.dtype, p.dtype))
+    rows.add_combined_matrix(p, total)
+    return (total.reshape(-1),), None
+
+
 def _pull(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     slopes, total = _rows(part, common).pull(x, own["how"], own["batch"])
     return (total,), slopes
@@ -126,15 +152,15 @@ def _curve(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
 
 
 def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
-    """Sum of the weighted losses, and its gradient; predictions are never sent."""
-    rows, loss = _rows(part, common), common["loss"]
-    z = rows.dot(x)
-    y = floating(part.block.y, "y").astype(part.rows.dtype)
-    values, slopes = loss.value(z, y), loss.slope(z, y)
-    if part.block.weight is not None:
-        weights = (part.block.weight * common["scale"]).astype(part.rows.dtype)
-        values, slopes = values * weights, slopes * weights
-    return (float(np.sum(values, dtype=np.float64)), rows.combine(slopes / common["m"])), None
+    """This part's share of the mean loss, and its gradient; predictions are never sent."""
+    rows = _rows(part, common)
+    f = part.model(common["loss"], rows)
+    if f is None:
+        return (0.0, np.zeros(rows.shape[1], x.dtype)), None
+    weight = part.block.weight
+    count = rows.shape[0] if weight is None else float(weight.sum(dtype=np.float64))
+    value, gradient = f.value_and_gradient(x)
+    return (value * count / common["total"], gradient * (count / common["total"])), None
 
 
 def _gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
@@ -215,12 +241,14 @@ def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
     from adafw.distributed.local_run import run_locally
 
-    f = part.model(common["loss"])
-    return (own["weight"] * run_locally(f, x, common, own["number"]),), None
+    f = part.model(common["loss"], part.rows)
+    point = x if f is None else run_locally(f, x, common, own["number"])
+    return (own["weight"] * point,), None
 
 
 OPERATIONS: dict[str, Operation] = {
-    "dot": _dot, "combine": _combine, "pull": _pull, "curve": _curve, "risk": _risk,
+    "dot": _dot, "combine": _combine, "dot_matrix": _dot_matrix,
+    "combine_matrix": _combine_matrix, "pull": _pull, "curve": _curve, "risk": _risk,
     "gram": _gram, "moments": _moments, "norms": _norms, "take": _take, "columns": _columns,
     "working_dot": _working_dot, "working_combine": _working_combine,
     "working_squares": _working_squares, "working_product": _working_product,

@@ -106,6 +106,7 @@ class DaskPart:
 
     blocks: tuple[Any, ...]
     number: int
+    outputs: bool = False  #: whether there may be several targets a row
 
     def __str__(self) -> str:
         return f"block {self.number} of X"
@@ -114,10 +115,10 @@ class DaskPart:
         return self.blocks
 
     def bare(self) -> "DaskPart":
-        return DaskPart((), self.number)
+        return replace(self, blocks=())
 
     def make(self, X: Any, y: Any, weight: Any = None) -> Block:
-        return _block(self, X, y, weight)
+        return _block(self, X, y, weight, self.outputs)
 
     def settled(self, n_features: int, zero_based: bool | None) -> "DaskPart":
         return self
@@ -148,16 +149,19 @@ def as_recipes(
     return found
 
 
-def _block(recipe: Any, X: Any, y: Any, weight: Any = None) -> Block:
+def _block(recipe: Any, X: Any, y: Any, weight: Any = None, outputs: bool = False) -> Block:
     y = np.asarray(y)
-    if y.shape != (X.shape[0],):
+    if y.shape[:1] != X.shape[:1] or y.ndim > 1 + outputs:
         raise ValueError(
             f"{recipe} must have one target a row, shape ({X.shape[0]},), got {y.shape}."
         )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        bad = int(np.argwhere(~np.isfinite(y))[0, 0])
+        raise ValueError(f"{recipe} must have finite targets, got {y[bad]} in its row {bad}.")
     if weight is not None:
         weight = np.asarray(weight)
-        if weight.shape != y.shape:
+        if weight.shape != y.shape[:1]:
             raise ValueError(
-                f"{recipe} must have one weight a row, shape {y.shape}, got {weight.shape}."
+                f"{recipe} must have one weight a row, shape {y.shape[:1]}, got {weight.shape}."
             )
     return Block(X, y, weight)

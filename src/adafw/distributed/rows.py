@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adafw.distributed.crew import Traffic
 from adafw.distributed.engine import Answer, Engine
+from adafw.distributed.working import DistributedWorking
 from adafw.rows import Rows, as_rows
 from adafw.rows.base import Pull, Vector, mean_weights
 from adafw.rows.centred import CentredRows
@@ -21,8 +22,6 @@ from adafw.typing import Batch, Plain
 
 #: Up to so many rows or columns the spectral norm is computed exactly.
 _EXACT = 1024
-#: Atoms up to which their Gram matrix is summed on the workers.
-_MOST = 1500
 
 
 class DistributedRows(Rows):
@@ -47,11 +46,12 @@ class DistributedRows(Rows):
     ) -> None:
         self.engine, self.chosen = engine, chosen
         headers = engine.known_headers
+        self.first = next(h for h in headers if h.rows)
         self.starts = np.concatenate([[0], np.cumsum([h.rows for h in headers])]).astype(np.int64)
         n = engine.crew.features if chosen is None else chosen.size
         assert n is not None
         self.shape = (int(self.starts[-1]), int(n))
-        self.dtype = np.dtype(headers[0].dtype if dtype is None else dtype)
+        self.dtype = np.dtype(self.first.dtype if dtype is None else dtype)
         self._clock = (time.monotonic(), engine.traffic.copy())
         self._held: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
 
@@ -65,21 +65,45 @@ class DistributedRows(Rows):
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         x = _checked(x, self.shape[1], "x")
         if batch is None:
-            return self._rows_of(self._ask("dot", x=x))
+            return self._ask("dot", x=x).by_rows()
         parts, positions, local = self._split(batch)
         answer = self._ask("dot", parts, x=x, own=lambda k: {"batch": local[k]})
-        return self._gathered(answer, positions, len(batch))
+        return answer.by_rows(positions, len(batch), (), self.dtype)
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
         if batch is None:
             weights = _checked(weights, self.shape[0], "weights")
-            return self._summed(self._ask("combine", own=self._slices(weights)))
+            return self._ask("combine", own=self._slices(weights)).total
         weights = _checked(weights, len(batch), "weights")
         parts, positions, local = self._split(batch)
         if not parts:
             return np.zeros(self.shape[1], self.dtype)
         own = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
-        return self._summed(self._ask("combine", parts, own=own.__getitem__))
+        return self._ask("combine", parts, own=own.__getitem__).total
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        """One round trip, whatever the number of columns."""
+        if not x.shape[1]:
+            return super().dot_matrix(x, batch)
+        x = _checked(x, self.shape[1], "x")
+        how: dict[str, Any] = {"x": x, "common": {"outputs": x.shape[1]}}
+        if batch is None:
+            return self._ask("dot_matrix", **how).by_rows()
+        parts, positions, local = self._split(batch)
+        answer = self._ask("dot_matrix", parts, **how, own=lambda k: {"batch": local[k]})
+        return answer.by_rows(positions, len(batch), (x.shape[1],), self.dtype)
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        if not weights.shape[1]:
+            return super().combine_matrix(weights, batch)
+        shape = (self.shape[1], weights.shape[1])
+        if batch is None:
+            own = self._slices(_checked(weights, self.shape[0], "weights"))
+            return self._ask("combine_matrix", own=own).total.reshape(shape)
+        weights = _checked(weights, len(batch), "weights")
+        parts, positions, local = self._split(batch)
+        each = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
+        return self._ask("combine_matrix", parts, own=each.__getitem__).total.reshape(shape)
 
     def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """One round trip: row numbers and targets go out, slopes and the sum come back."""
@@ -89,34 +113,34 @@ class DistributedRows(Rows):
             return np.empty(0, self.dtype), np.zeros(self.shape[1], self.dtype)
         own = {k: {"how": how.part(positions[k]), "batch": local[k]} for k in parts}
         answer = self._ask("pull", parts, x=x, own=own.__getitem__)
-        return self._gathered(answer, positions, len(batch)), self._summed(answer)
+        return answer.by_rows(positions, len(batch), (), self.dtype), answer.total
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         d = _checked(d, self.shape[1], "d")
         answer = self._ask(
             "curve", x=d, own=self._slices(_checked(weights, self.shape[0], "weights"))
         )
-        return self._summed(answer), self._rows_of(answer)
+        return answer.total, answer.by_rows()
 
-    def risk(self, x: Vector, loss: Any, scale: float) -> tuple[float, Vector]:
-        """(sum of losses, gradient of the mean) from the targets that the parts came with.
+    def risk(self, x: Vector, loss: Any, total: float) -> tuple[float, Vector]:
+        """(mean loss, its gradient), from the targets and weights that the parts came with.
 
-        Neither predictions nor slopes travel: x goes out, one vector a worker comes back.
+        Neither predictions nor slopes travel: x goes out, one vector a worker comes back. `total`
+        is the sum of all weights.
         """
-        m = self.shape[0]
-        common = {"loss": loss, "scale": scale, "m": m}
-        total, gradient = self._ask("risk", x=_checked(x, self.shape[1], "x"), common=common).summed
-        return float(total), gradient
+        common = {"loss": loss, "total": total}
+        value, gradient = self._ask("risk", x=_checked(x, self.shape[1], "x"), common=common).summed
+        return float(value), gradient
 
     def mean_of_points(
         self, x: Vector, how: dict[str, Any], own: Callable[[int], dict[str, Any]]
     ) -> Vector:
         """What local iterations from x lead to, on average (`local_steps`)."""
-        return self._summed(self._ask("local", x=x, common=how, own=own))
+        return self._ask("local", x=x, common=how, own=own).total
 
     def gram(self, weights: Vector) -> Vector:
         own = self._slices(_checked(weights, self.shape[0], "weights"))
-        return self._summed(self._ask("gram", own=own))
+        return self._ask("gram", own=own).total
 
     # -- facts -------------------------------------------------------------------------------
 
@@ -131,8 +155,8 @@ class DistributedRows(Rows):
     def norms(self, p: float, axis: int = 1) -> Vector:
         answer = self._ask("norms", common={"p": p, "axis": axis})
         if axis == 1:
-            return self._rows_of(answer)
-        each = np.array([answer.own[k] for k in sorted(answer.own)])
+            return answer.by_rows()
+        each = np.array(answer.each())
         return np.asarray(np.linalg.norm(each, p, axis=0))  # of norms: of the whole column
 
     def spectral_norm(self, weights: Vector | None = None) -> tuple[float, bool]:
@@ -150,7 +174,7 @@ class DistributedRows(Rows):
     def variances(self, weights: Vector) -> Vector:
         """Joined from those of the parts (Chan, Golub, LeVeque 1983)."""
         answer = self._ask("moments", own=self._slices(mean_weights(weights, self.shape[0])))
-        each = [answer.own[k] for k in sorted(answer.own)]
+        each = answer.each()
         total = math.fsum(w for w, _, _ in each)
         mean = sum((w / total) * c for w, c, _ in each)
         return np.asarray(sum((w / total) * (v + (c - mean) ** 2) for w, c, v in each))
@@ -160,7 +184,7 @@ class DistributedRows(Rows):
         if self.description is None:
             answer = self._ask("mark", own=lambda k: {"start": int(self.starts[k])})
             mark = sum(answer.own.values()) % 2**64
-            first = self.engine.known_headers[0]
+            first = self.first
             self.description = {
                 "name": f"distributed {first.kind}", "shape": list(self.shape),
                 "dtype": first.dtype, "stored": self.stored, "digest": f"{mark:016x}",
@@ -182,8 +206,9 @@ class DistributedRows(Rows):
         )
 
     def __str__(self) -> str:
-        kind = self.engine.known_headers[0].kind
-        return f"{self.shape[0]} x {self.shape[1]} {kind} in {len(self.starts) - 1} parts"
+        return (
+            f"{self.shape[0]} x {self.shape[1]} {self.first.kind} in {len(self.starts) - 1} parts"
+        )
 
     # -- other rows --------------------------------------------------------------------------
 
@@ -205,18 +230,14 @@ class DistributedRows(Rows):
 
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """Rows on the workers still: each restricts what it has."""
-        indices = np.asarray(indices, np.int64)
-        chosen = self.chosen[indices] if self.chosen is not None else indices
-        return DistributedRows(self.engine, self.dtype, np.asarray(chosen, np.int64))
+        return DistributedRows(self.engine, self.dtype, self._stored(indices))
 
     def centred(self, weights: Vector | None = None) -> tuple[Rows, Vector]:
         mean = self.combine(mean_weights(weights, self.shape[0]).astype(self.dtype))
         return CentredRows(self, mean), mean
 
-    def working(
-        self, chosen: NDArray[np.int64], last: WorkingRows | None = None
-    ) -> "DistributedWorking":
-        return DistributedWorking(self, np.asarray(chosen, np.int64))
+    def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
+        return DistributedWorking(self._stored(chosen), self.shape[0], self._ask, self._slices)
 
     def holding(self, chosen: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         """The chosen columns, brought here once each.
@@ -226,11 +247,11 @@ class DistributedRows(Rows):
         """
         from scipy import sparse
 
-        numbers = [int(j) for j in chosen]
+        numbers = self._stored(chosen).tolist()
         fresh = np.array([j for j in numbers if j not in self._held], np.int64)
         if fresh.size:
             answer = self._ask("columns", common={"chosen": fresh})
-            whole = _stacked([answer.own[k] for k in sorted(answer.own)])
+            whole = _stacked(answer.each())
             values, rows, starts = whole.column_arrays()
             for i, j in enumerate(fresh.tolist()):
                 part = slice(int(starts[i]), int(starts[i + 1]))
@@ -242,6 +263,11 @@ class DistributedRows(Rows):
         return as_rows(matrix, finite=True), np.arange(len(numbers))
 
     # -- how parts are asked -----------------------------------------------------------------
+
+    def _stored(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """The numbers that these columns have in the parts."""
+        found = np.asarray(columns, np.int64)
+        return found if self.chosen is None else self.chosen[found]
 
     def _ask(
         self, operation: str, parts: Any = None, *, x: Any = None, common: Any = None,
@@ -268,55 +294,6 @@ class DistributedRows(Rows):
         positions = dict(zip(numbers, pieces, strict=True))
         local = {k: (rows[positions[k]] - self.starts[k]).astype(np.uint32) for k in numbers}
         return numbers, positions, local
-
-    def _rows_of(self, answer: Answer) -> Vector:
-        return np.concatenate([answer.own[k] for k in range(len(self.starts) - 1)])
-
-    def _gathered(self, answer: Answer, positions: dict[int, Any], size: int) -> Vector:
-        first = next(iter(answer.own.values()), np.empty(0, self.dtype))
-        out = np.empty(size, first.dtype)
-        for k, values in answer.own.items():
-            out[positions[k]] = values
-        return out
-
-    def _summed(self, answer: Answer) -> Vector:
-        (total,) = answer.summed
-        return np.asarray(total)
-
-
-class DistributedWorking(WorkingRows):
-    """The chosen columns on the workers: their Gram matrices are summed, nothing else is sent.
-
-    A Gram matrix of s columns is s^2 / 2 numbers a worker, whatever the number of rows; the columns
-    themselves would be all their entries.
-    """
-
-    def __init__(self, rows: DistributedRows, chosen: NDArray[np.int64]) -> None:
-        self.rows, self.chosen = rows, chosen
-        self.size = rows.shape[0]
-        self.gram_pays, self.gram_work = chosen.size <= _MOST, math.inf  # a trip is dear
-
-    def dot(self, w: Vector) -> NDArray[np.float64]:
-        return np.asarray(self.rows._rows_of(self._ask("working_dot", w=w)), np.float64)
-
-    def combine(self, p: Vector) -> NDArray[np.float64]:
-        return np.asarray(self.rows._summed(self._ask("working_combine", p=p)), np.float64)
-
-    def squares(self, p: Vector) -> NDArray[np.float64]:
-        return np.asarray(self.rows._summed(self._ask("working_squares", p=p)), np.float64)
-
-    def product(self, bends: Vector, d: Vector) -> NDArray[np.float64]:
-        return np.asarray(self.rows._summed(self._ask("working_product", p=bends, w=d)), np.float64)
-
-    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
-        total = self.rows._summed(self._ask("working_gram", p=weights, first=first))
-        rows, columns = np.tril_indices(self.chosen.size)
-        some = slice(first * (first + 1) // 2, None)
-        gram[rows[some], columns[some]] += total
-
-    def _ask(self, operation: str, p: Any = None, **common: Any) -> Answer:
-        own = (lambda k: {}) if p is None else self.rows._slices(p)
-        return self.rows._ask(operation, common={"chosen": self.chosen, **common}, own=own)
 
 
 class _Matrix:
@@ -351,6 +328,6 @@ def _stacked(pieces: list[tuple[dict[str, NDArray[Any]], tuple[int, int]]]) -> R
 
 
 def _checked(v: Any, size: int, name: str) -> Any:
-    if v.shape != (size,):
+    if v.shape[:1] != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {v.shape}.")
     return np.ascontiguousarray(v)

@@ -24,17 +24,22 @@ POINTS = 4
 
 
 class Shelf:
-    """Parts by (data, number), and the last points x."""
+    """Parts by (data, number), and the last points x of each data, by version."""
 
     def __init__(self, threads: int) -> None:
         self.parts: dict[tuple[str, int], HeldPart] = {}
-        self.points: OrderedDict[int, Any] = OrderedDict()
+        self.points: dict[str, OrderedDict[int, Any]] = {}
+        self._lock = threading.Lock()  # of the points: several coordinators may ask at a time
         self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
+        self.closed = False
 
     async def answer(self, message: Any = None, **_: Any) -> dict[str, Any]:
         """The handler: off the event loop, which must go on beating."""
         loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(None, self.perform, message)
+        try:
+            reply = await loop.run_in_executor(None, self.perform, message)
+        except RuntimeError:  # the loop is about to end, and takes no more work
+            reply = Missing(message.parts)
         return {"reply": to_serialize(reply)}
 
     def perform(self, message: Message) -> Reply | Missing | Failed:
@@ -43,15 +48,9 @@ class Shelf:
             missing = [k for k in message.parts if (message.data, k) not in self.parts]
             if missing:
                 return Missing(missing)
-            x = None
-            if message.x is not None:
-                base = None if message.x.base is None else self.points.get(message.x.base)
-                if message.x.base is not None and base is None:
-                    return Missing([], x=True)
-                x = message.x.unpack(base)
-                self.points[message.version] = x
-                while len(self.points) > POINTS:
-                    self.points.popitem(last=False)
+            x = self._point(message)
+            if x is None and message.x is not None:
+                return Missing([], x=True)
             parts = [self.parts[message.data, k] for k in message.parts]
             operation = OPERATIONS[message.operation]
 
@@ -64,13 +63,37 @@ class Shelf:
             totals, alone, seconds = zip(*self.pool.map(one, parts, message.own), strict=True)
             return Reply(summed(list(totals)), list(alone), sum(seconds))
         except Exception as error:
-            return Failed(error)
+            # A worker that leaves takes its threads away first: others have to make its parts.
+            return Missing(message.parts) if self.closed else Failed.by(error)
+
+    def _point(self, message: Message) -> Any:
+        """x, kept for the messages to come; None if what it builds on is not there."""
+        if message.x is None:
+            return None
+        with self._lock:
+            known = self.points.setdefault(message.data, OrderedDict())
+            base = None if message.x.base is None else known.get(message.x.base)
+            if message.x.base is not None and base is None:
+                return None
+            x = known[message.version] = message.x.unpack(base)
+            while len(known) > POINTS:
+                known.popitem(last=False)
+        return x
 
     def drop(self, data: str, numbers: list[int] | None = None) -> None:
-        """Forgets parts of some data, or all of them."""
+        """Forgets parts of some data, or all that there is of them."""
+        if numbers is None:
+            self.points.pop(data, None)
         for key in [k for k in self.parts if k[0] == data]:
             if numbers is None or key[1] in numbers:
                 del self.parts[key]
+
+    def close(self) -> None:
+        """Answers no more."""
+        self.closed = True
+        self.parts.clear()
+        self.points.clear()
+        self.pool.shutdown(wait=False)
 
 
 class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
@@ -86,7 +109,7 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         """Called by Dask on the worker."""
-        worker.extensions[NAME].pool.shutdown(wait=False)
+        worker.extensions[NAME].close()
 
 
 class DeafPlugin(WorkerPlugin):  # type: ignore[misc]
@@ -116,13 +139,16 @@ def shelve(
     cluster.
     """
     try:
-        part = HeldPart.of(recipe.make(*arguments), str(recipe))
+        block = recipe.make(*arguments)
+        if not block.X.shape[0]:  # what a filter left of a block: known, and never asked for
+            return Header.of_nothing(block)
+        part = HeldPart.of(block, str(recipe))
         if n is not None:
             part.widen(n)
         shelf_here().parts[data, number] = part
         return part.header()
     except Exception as error:
-        return Failed(error)
+        return Failed.by(error, f"while {recipe} was made")
 
 
 def tidy(data: str, numbers: list[int] | None = None) -> None:

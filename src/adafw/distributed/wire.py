@@ -1,5 +1,6 @@
 """What travels between the coordinator and the workers: plain arrays, in their shortest form."""
 
+import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,17 @@ class Failed:
     """What an operation raised: no matter of the cluster."""
 
     error: Exception
+
+    @classmethod
+    def by(cls, error: Exception, where: str = "") -> "Failed":
+        """As it can travel: some errors cannot be made again from what they were made of."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        if where:
+            error.add_note(where)
+        return cls(error)
 
 
 def size_of(thing: Any) -> int:

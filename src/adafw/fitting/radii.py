@@ -17,6 +17,7 @@ from adafw.fitting.settings import Settings
 from adafw.fitting.targets import Targets
 from adafw.losses import Task
 from adafw.names import VECTOR_SETS
+from adafw.rows import as_rows
 
 Rule = Literal["best", "one_se"]
 
@@ -45,7 +46,7 @@ class Problem:
 
     def check_foldable(self) -> None:
         """Refuses rows that cannot be taken apart here."""
-        if getattr(self.X, "remote", False):
+        if as_rows(self.X, finite=True).remote:
             raise TypeError(
                 "X must be on this machine to be cut into folds, got rows on a cluster; give the "
                 "radius, or search it on a sample."

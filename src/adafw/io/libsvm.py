@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias, cast, overload
 
 import numpy as np
@@ -130,6 +131,21 @@ def line_with_id(path: FileName, wanted: int) -> int | None:
             found = pattern.search(words)
             if found:
                 return line + words.count(b"\n", 0, found.start())
+            line += words.count(b"\n")
+    return None
+
+
+def line_of_sample(path: FileName, number: int) -> int | None:
+    """The line that sample `number`, from 0, is on, read anew: for messages only."""
+    pattern = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)  # neither blank nor a comment
+    line = 1
+    with opened(path) as file:
+        for text in whole_lines(file, _CHUNK_BYTES):
+            words = text.tobytes()
+            found = list(islice(pattern.finditer(words), number + 1))
+            if len(found) > number:
+                return line + words.count(b"\n", 0, found[-1].start())
+            number -= len(found)
             line += words.count(b"\n")
     return None
 

@@ -21,9 +21,18 @@ if TYPE_CHECKING:
 class Unavailable(ConnectionError):
     """The data of an objective cannot be reached any more; `state` is where to go on from.
 
-    `state` is that of the run that `minimize` had to give up, and None outside of one; `resume` is
-    what a fit made of it adds.
+    `reason` is what happened, `way` what helps. `state` is that of the run that `minimize` had to
+    give up, and None outside of one; `resume` is what a fit made of it adds.
     """
+
+    def __init__(self, reason: str, way: str = "connect again") -> None:
+        super().__init__(reason)
+        self.reason, self.way = reason, way
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reason}; {self.way}, make the objective anew and go on with state=error.state."
+        )
 
     state: Any = None
     resume: Any = None

@@ -73,6 +73,12 @@ class TermPull:
         )
 
 
+def check_loss(loss: Any) -> None:
+    """Refuses what is no loss of one prediction."""
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be one of adafw.losses, got {loss!r}.")
+
+
 class LinearModel(SeparableSum):
     """f(x) = sum_i w_i l(<a_i, x>, y_i) / sum_i w_i, the mean loss of predictions <a_i, x>.
 
@@ -88,8 +94,7 @@ class LinearModel(SeparableSum):
     """
 
     def __init__(self, A: Any, y: Any, loss: Loss, sample_weight: Any = None) -> None:
-        if not isinstance(loss, Loss):
-            raise TypeError(f"loss must be one of adafw.losses, got {loss!r}.")
+        check_loss(loss)
         self.rows = as_rows(A)
         self.n_terms = self.rows.shape[0]
         self.shape = self.rows.shape[1:]

@@ -47,7 +47,7 @@ class MatrixModel(FiniteSum):
             )
         self.rows = as_rows(A)
         self.n_terms, self.dtype, self.loss = self.rows.shape[0], self.rows.dtype, loss
-        self.convex = loss.convex
+        self.convex, self.remote = loss.convex, self.rows.remote
         self.y = loss.targets(y, self.dtype)
         if len(self.y) != self.n_terms:
             raise ValueError(
@@ -74,6 +74,9 @@ class MatrixModel(FiniteSum):
             zero = np.zeros((self.n_terms, self.n_outputs), self.dtype)
             self.intercept = self._shifts.best(zero)
         self._last: tuple[Any, Any, Any, Any] = (None, None, None, None)  # x, A x, b(x), gradient
+
+    def status(self) -> str:
+        return self.rows.status()
 
     @property
     def has_intercept(self) -> bool:

@@ -89,6 +89,8 @@ class Rows(ABC):
 
     def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
         """a_i X for i in the batch, X of one row a column of A: one row a sample."""
+        if not x.shape[1]:
+            return np.empty((self.shape[0] if batch is None else len(batch), 0), self.dtype)
         return np.column_stack([self.dot(column, batch) for column in x.T])
 
     def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
@@ -96,6 +98,8 @@ class Rows(ABC):
 
         Rows that gain by it keep a copy of A, column by column, from the first call for all on.
         """
+        if not weights.shape[1]:
+            return np.empty((self.shape[1], 0), self.dtype)
         return np.column_stack([self.combine(column, batch) for column in weights.T])
 
     @property

@@ -87,6 +87,13 @@ class CSRRows(Rows):
         weights = as_point(weights, self.shape[0], "weights")
         rows.combine(self.arrays, as_batch(None, 0), 0, weights.size, weights, total)
 
+    def add_combined_matrix(self, weights: Vector, total: Vector) -> None:
+        """total += combine_matrix(weights), in one pass by one thread; nothing is kept for it."""
+        from adafw.kernels import wide
+
+        weights = read_only(np.ascontiguousarray(weights))
+        wide.combine(self.arrays, as_batch(None, 0), weights, total)
+
     def count_columns(self, counts: NDArray[np.int64]) -> None:
         """counts_j += stored entries of column j."""
         from adafw.kernels import columns

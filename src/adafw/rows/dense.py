@@ -68,6 +68,10 @@ class DenseRows(Rows):
         """total += combine(weights)."""
         total += self.combine(weights)
 
+    def add_combined_matrix(self, weights: Vector, total: Vector) -> None:
+        """total += combine_matrix(weights)."""
+        total += self.combine_matrix(weights)
+
     def count_columns(self, counts: NDArray[np.int64]) -> None:
         """counts_j += entries of column j."""
         counts += self.shape[0]

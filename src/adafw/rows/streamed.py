@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.memory import machine_bytes
+from adafw.memory import machine_bytes, spare_bytes
 from adafw.rows.base import Rows, Vector, as_batch, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows
@@ -24,6 +24,8 @@ PIECE = 1 << 25
 KEPT = 1 << 28
 #: Share of memory up to which the restriction to a working set is kept between products.
 WORKING = 0.4
+#: Vectors of one number a row that a step on them may make beside.
+VECTORS = 10
 
 
 class StreamedRows(Rows):
@@ -74,6 +76,20 @@ class StreamedRows(Rows):
         total = np.zeros(self.shape[1], np.result_type(self.dtype, weights.dtype))
         for part, piece in self.pieces() if batch is None else self._gathered(batch):
             piece.add_combined(weights[part], total)
+        return total
+
+    def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
+        count = self.shape[0] if batch is None else len(batch)
+        out = np.empty((count, x.shape[1]), np.result_type(self.dtype, x.dtype))
+        for part, piece in self.pieces() if batch is None else self._gathered(batch):
+            out[part] = piece.dot_matrix(x)
+        return out
+
+    def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
+        dtype = np.result_type(self.dtype, weights.dtype)
+        total = np.zeros((self.shape[1], weights.shape[1]), dtype)
+        for part, piece in self.pieces() if batch is None else self._gathered(batch):
+            piece.add_combined_matrix(weights[part], total)
         return total
 
     def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
@@ -161,13 +177,18 @@ class StreamedRows(Rows):
 
     def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
         """One pass; kept in memory if there is enough, else products are passes, too."""
-        # Values and positions, and where rows start.
-        size = 12 * int(self.survey[1][chosen].sum()) + 8 * self.shape[0]
         before = last if isinstance(last, PiecedWorking) else None
+        freed = 0 if before is None or not before.kept else self._working_bytes(before.chosen)
+        left = spare_bytes() + freed - VECTORS * 8 * self.shape[0] - 4 * PIECE
+        keep = self._working_bytes(chosen) <= min(WORKING * machine_bytes(), left)
         return PiecedWorking(
             lambda: ((part, piece.working) for part, piece in self.pieces()),
-            self.shape[0], chosen, size <= WORKING * machine_bytes(), before,
+            self.shape[0], chosen, keep, before,
         )  # fmt: skip
+
+    def _working_bytes(self, chosen: NDArray[np.int64]) -> int:
+        """What the rows restricted to these columns take: values, positions, where rows start."""
+        return 12 * int(self.survey[1][chosen].sum()) + 8 * self.shape[0]
 
     def holding(self, chosen: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         known, picked = self._pick(np.sort(chosen))

@@ -21,7 +21,7 @@ def validated(
     from adafw.distributed.blocks import dask_recipes
     from adafw.distributed.model import distributed_rows, targets_of
 
-    rows = distributed_rows(dask_recipes(X, y))
+    rows = distributed_rows(dask_recipes(X, y, outputs=numeric))  # numbers may be several a row
     if reset:
         estimator.n_features_in_ = rows.shape[1]
     _check_width(rows.shape[1], estimator.n_features_in_)

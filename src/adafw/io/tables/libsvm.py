@@ -1,14 +1,16 @@
 """LIBSVM files as tables, whole or in pieces."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.io.damage import FileName
-from adafw.io.libsvm import first_id, line_with_id, load, lowest_id
+from adafw.io.libsvm import first_id, line_of_sample, line_with_id, load, lowest_id
 from adafw.io.libsvm_text import Notation, parsed
 from adafw.io.packed import opened
-from adafw.io.tables.columns import ColumnChoice, Piece, check_finite
+from adafw.io.tables.columns import ColumnChoice, Piece
 from adafw.memory import machine_bytes, readable
 from adafw.rows.csr import as_csr
 
@@ -35,8 +37,7 @@ def whole(path: FileName, columns: ColumnChoice, dtype: np.dtype[np.floating]) -
             f"{readable(machine_bytes())}; number the features without gaps."
         )
     X = as_csr(found.X.data, found.X.indices, found.X.indptr, (found.X.shape[0], n))
-    check_finite(X.data, "features", path)
-    check_finite(found.y, "targets", path)
+    _check_finite(X.data, X.indptr, found.y, path)
     return Piece(X, found.y, None, found.zero_based)
 
 
@@ -45,7 +46,7 @@ def pieces(
 ) -> Iterator[Piece]:
     """The file in pieces of about `size` bytes of text."""
     notation = Notation(lowest_id(columns.zero_based), dtype)
-    shift = None  # decided by the first lines that have ids, the same for all
+    before, shift = 0, None  # decided by the first lines that have ids, the same for all
     with opened(path) as file:
         for samples in parsed(file, path, notation, size):
             if not len(samples.y):
@@ -62,6 +63,21 @@ def pieces(
             if width > n:
                 raise ValueError(f"{path} has features up to number {width}, the model has {n}.")
             X = as_csr(samples.data, samples.indices - shift, samples.indptr, (len(samples.y), n))
-            check_finite(X.data, "features", path)
-            check_finite(samples.y, "targets", path)
+            _check_finite(X.data, X.indptr, samples.y, path, before)
+            before += len(samples.y)
             yield Piece(X, samples.y)
+
+
+def _check_finite(
+    values: NDArray[Any], starts: NDArray[Any], y: NDArray[Any], path: FileName, before: int = 0
+) -> None:
+    """Refuses NaN and infinity, naming the line of the first; samples so many `before` these."""
+    for numbers, what in ((values, "features"), (y, "targets")):
+        good = np.isfinite(numbers)
+        if not good.all():
+            at = int(np.argmin(good))
+            row = int(np.searchsorted(starts, at, side="right")) - 1 if numbers is values else at
+            raise ValueError(
+                f"{path}, line {line_of_sample(path, before + row)}: expected finite {what}, got "
+                f"{numbers[at]}."
+            )

@@ -158,10 +158,12 @@ class _Working:
 
         self.kernels = joint_descent
         k = self.f.n_outputs
-        self.features, self.outputs = (self.chosen // k).view(np.uint64), self.chosen % k
+        wanted, places = np.unique(self.chosen // k, return_inverse=True)
+        rows, numbers = self.f.rows.holding(wanted)  # descent goes through them one by one
+        self.features, self.outputs = numbers[places].view(np.uint64), self.chosen % k
         self.w = self.x.reshape(-1)[self.chosen].astype(np.float64)
         self.slopes = self.g.reshape(-1)[self.chosen]
-        self.columns = self.f.rows.column_arrays()
+        self.columns = rows.column_arrays()
         self.weights = self.f.term_weights.astype(np.float64) / self.f.n_terms
         z, b = self.f.predictions(self.x)
         self.z = z.astype(np.float64) + b
