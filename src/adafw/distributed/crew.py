@@ -111,12 +111,20 @@ class Crew:
             raise OSError("not connected")
         threads = await scheduler.ncores()
         if not threads.keys() <= self._seen.keys():
-            known = (await scheduler.identity(n_workers=-1))["workers"]
+            known = (await self._about(scheduler))["workers"]
             self._seen = {
                 w: Worker(about["nthreads"], about["memory_limit"] or math.inf)
                 for w, about in known.items()
             }
         return {w: self._seen[w] for w in threads if w in self._seen}
+
+    @staticmethod
+    async def _about(scheduler: Any) -> Any:
+        """What the scheduler knows of all workers; of the first five only, if it is not told."""
+        try:
+            return await scheduler.identity(n_workers=-1)
+        except TypeError:  # releases that always tell of all
+            return await scheduler.identity()
 
     async def look(self) -> None:
         """Once in a while: are there new workers, and has a part arrived where it was sent?"""
