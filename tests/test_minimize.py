@@ -276,6 +276,13 @@ def test_records_by_time(clock):
     assert r.trace["iteration"].tolist() == [0, 4, 8, 12, 14]
 
 
+def test_a_limit_counts_before_a_callback_that_stops_at_it(logistic):
+    r = adafw.minimize(
+        logistic, BALL, adafw.FW(), max_iterations=4, callbacks=lambda s, r: s.t == 4
+    )
+    assert r.status == "max_iterations"
+
+
 def test_callbacks_see_every_record_and_can_stop(logistic):
     seen = []
 

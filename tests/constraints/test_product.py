@@ -79,3 +79,8 @@ def test_bad_blocks_are_refused():
         Product([(NuclearBall(1.0, shape=(2, 3)), 7)])
     with pytest.raises(ValueError, match="holds points of shape"):
         Product([(L1Ball(1.0), 3)]).lmo(np.ones(4))
+
+
+def test_its_scale_is_that_of_the_largest_block():
+    small, large = (L1Ball(2.0), 3), (L2Ball(5.0), 2)
+    assert Product([small, large]).scale == Product([large, small]).scale == 5.0

@@ -207,3 +207,14 @@ def test_moves_of_weight_at_random(seed):
         assert abs(active.weights.sum() - 1) <= 1e-15 * n
         again = ActiveSet.of(v, active.state())
         assert np.array_equal(again.point(v), active.point(v))
+
+
+@pytest.mark.parametrize(("b", "weights"), [([-1.0, 2.0], [1.0]), ([0.02, 0.98], [0.02, 0.98])])
+def test_an_away_step_goes_as_far_as_the_weight_it_takes(b, weights):
+    """x moves by up to w / (1 - w) of its distance from the atom, which then is gone."""
+    f, x = distance(np.array(b)), np.array([0.3, 0.7])
+    state = ActiveSet(np.array([0.3, 0.7]), np.eye(2)).state()
+    step = AwayStep(step_size=LineSearch())
+    x, state = step.update(f, adafw.Simplex(1.0), x, f.gradient(x), 1, {**step.init(x), **state})
+    np.testing.assert_allclose(x, np.clip(b, 0, 1), atol=1e-15)
+    np.testing.assert_allclose(state["weights"], weights, atol=1e-15)

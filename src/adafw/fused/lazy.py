@@ -47,15 +47,16 @@ class LazyL1:
             and type(algorithm.gradient) is CSFW
         )
 
-    def pays(self, f: Any, constraint: Constraint, algorithm: Algorithm) -> bool:
+    def pays(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> bool:
         """Whether n is so large against a batch's non-zeros that a pass over n is the dearer."""
-        m, n = f.rows.shape
-        gradient: Any = algorithm.gradient
-        return bool(n > _CROSSOVER * problem.row_length(f) * gradient.b(1, m))
+        model, gradient = problem.linear(f), algorithm.gradient
+        m, n = model.rows.shape
+        assert isinstance(gradient, CSFW)
+        return bool(n > _CROSSOVER * problem.row_length(model) * gradient.b(1, m))
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         # Lists grow to a few times what a row or all features may need, never further.
-        most = 8 * (self._capacity(f, algorithm) + s.x.size)
+        most = 8 * (self._capacity(problem.linear(f), algorithm) + s.x.size)
         _check_workspace(claim(s, type(self)), s, most)
         self.run(f, constraint, algorithm, s, 0)
 
@@ -63,25 +64,25 @@ class LazyL1:
         self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State, n: int,
         stop: Callable[[], bool] = lambda: False,
     ) -> State:  # fmt: skip
-        kept = claim(s, type(self))
+        kept, model = claim(s, type(self)), problem.linear(f)
         if "table" in kept:
             kept["table"] = _aligned(kept["table"])
         else:
-            self._begin(f, algorithm, s)
+            self._begin(model, algorithm, s)
 
         def iterate(batches: Batches) -> int:
             if sees_all(algorithm.gradient, f.n_terms, batches):
-                self._renew(f, algorithm, s)
-            return self._iterate(f, constraint, algorithm, s, batches)
+                self._renew(model, algorithm, s)
+            return self._iterate(model, constraint, algorithm, s, batches)
 
         inner_steps = problem.calls(algorithm)
         touched = inner_steps * float(kept["support"].size + inner_steps)
-        drive(f, algorithm, s, n, iterate, stop, (problem.row_length(f), touched))
+        drive(f, algorithm, s, n, iterate, stop, (problem.row_length(model), touched))
         _publish(s)
         stamp(s)
         return s
 
-    def _begin(self, f: Any, algorithm: Algorithm, s: State) -> None:
+    def _begin(self, f: problem.Linear, algorithm: Algorithm, s: State) -> None:
         """The workspace for a state from elsewhere, whose x, g and accumulators are right."""
         table, g = _aligned_zeros(s.x.size), s.gradient["gradient"]
         squares = s.step.get("sum_squares")
@@ -107,12 +108,13 @@ class LazyL1:
             "work": np.zeros(3, np.int64),
         }
 
-    def _capacity(self, f: Any, algorithm: Algorithm) -> int:
+    def _capacity(self, f: problem.Linear, algorithm: Algorithm) -> int:
         """Of a new list: one row may add all its features before it is thinned."""
-        longest = int(np.diff(f.rows.arrays[2]).max())
+        rows: Any = f.rows  # sparse ones
+        longest = int(np.diff(rows.arrays[2]).max())
         return max(self.times * self.room, 8 * problem.calls(algorithm)) + longest
 
-    def _renew(self, f: Any, algorithm: Algorithm, s: State) -> None:
+    def _renew(self, f: problem.Linear, algorithm: Algorithm, s: State) -> None:
         """The sum of the gradients made anew, and the table with it."""
         _publish(s)
         alpha = s.gradient["alpha"].astype(np.float64, copy=False)
@@ -122,7 +124,7 @@ class LazyL1:
         s.workspace |= kept
 
     def _iterate(
-        self, f: Any, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
+        self, f: problem.Linear, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
     ) -> int:
         from adafw.kernels import lazy_l1, lazy_projection
 

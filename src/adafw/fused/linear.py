@@ -55,17 +55,18 @@ class LinearBalls:
         claim(s, type(self))
         s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
         kind: Any = _L1 if type(constraint) is L1Ball else _LInf
+        model = problem.linear(f)
         ball = kind(constraint, s)
 
         def iterate(batches: Batches) -> int:
             if sees_all(algorithm.gradient, f.n_terms, batches):
-                _look_at_all(f, algorithm, s)
-            done = int(ball.iterate(f, algorithm, s, batches))
+                _look_at_all(model, algorithm, s)
+            done = int(ball.iterate(model, algorithm, s, batches))
             if done and "exact" in s.gradient:
                 s.gradient["exact"] = int(batches.ends[done] == batches.ends[done - 1])
             return done
 
-        cost = problem.row_length(f), ball.cost(algorithm)
+        cost = problem.row_length(model), ball.cost(algorithm)
         drive(f, algorithm, s, n, iterate, stop, cost)
         stamp(s)
         return s
@@ -89,7 +90,7 @@ class _L1:
         inner_steps = problem.calls(algorithm)
         return self.n + inner_steps * float(self.support.size + inner_steps)
 
-    def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
+    def iterate(self, f: problem.Linear, algorithm: Algorithm, s: State, batches: Batches) -> int:
         count = batches.ends.size - 1
         into = _estimate(f, algorithm, s)
         steps = problem.steps(algorithm, s.t, count, s.step.get("sum_squares", into.g[:0]))
@@ -137,7 +138,7 @@ class _LInf:
         """Entries that an iteration touches beside its rows."""
         return float(self.n * (1 + problem.calls(algorithm)))
 
-    def iterate(self, f: Any, algorithm: Algorithm, s: State, batches: Batches) -> int:
+    def iterate(self, f: problem.Linear, algorithm: Algorithm, s: State, batches: Batches) -> int:
         into = _estimate(f, algorithm, s)
         done, projections = self.kernel(
             problem.terms(f, batches), batches, into,
@@ -150,7 +151,7 @@ class _LInf:
         return int(done)
 
 
-def _estimate(f: Any, algorithm: Algorithm, s: State) -> Estimate:
+def _estimate(f: problem.Linear, algorithm: Algorithm, s: State) -> Estimate:
     """g and what it is made from, for this state."""
     kind: Any = problem.estimate_code(algorithm)
     unseen = np.empty(0, np.uint32)
@@ -168,7 +169,7 @@ def _estimate(f: Any, algorithm: Algorithm, s: State) -> Estimate:
     return Estimate(kind, slopes, base, np.empty_like(s.x), unseen)
 
 
-def _look_at_all(f: Any, algorithm: Algorithm, s: State) -> None:
+def _look_at_all(f: problem.Linear, algorithm: Algorithm, s: State) -> None:
     """A snapshot of SVRF or LSVRG; the sum of CSFW or SAGA made anew."""
     if problem.estimate_code(algorithm) != codes.SVRF:
         s.gradient["gradient"] = f.combine(s.gradient["alpha"])

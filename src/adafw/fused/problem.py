@@ -55,6 +55,12 @@ def is_known(f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> Type
     return _is_compiled(algorithm) and (not f.rows.streamed or _is_gathered(f, algorithm))
 
 
+def linear(f: FiniteSum) -> Linear:
+    """f, which `is_known` has let pass."""
+    assert isinstance(f, LinearModel | WithIntercept)
+    return f
+
+
 def _is_gathered(f: Linear, algorithm: Algorithm) -> bool:
     """Whether batches of rows on a disk, a call's or one, can be in memory as sparse rows."""
     gradient, rows = algorithm.gradient, f.rows
@@ -116,7 +122,7 @@ def is_sparse(f: Linear) -> bool:
     return type(f.rows) is CSRRows or (type(f.rows) is StreamedRows and f.rows.sparse)
 
 
-def row_length(f: Any) -> float:
+def row_length(f: Linear) -> float:
     """Stored entries of a row, on average."""
     return float(f.rows.stored / f.rows.shape[0])
 

@@ -1,5 +1,7 @@
 """Second-order steps on boxes and the l2 ball: certified optima, whatever the data are."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -196,3 +198,14 @@ def test_smoothed_hinges_that_are_nearly_separable():
     f = adafw.LinearModel(A, y, losses.SmoothedHinge(0.3))
     found = adafw.minimize(f, adafw.L2Ball(100.0), CORRECTIVE, gap_tolerance=1e-8, progress=False)
     assert found.status == "converged"
+
+
+def test_a_minimum_inside_an_l2_ball_is_found_to_the_last_digit():
+    """The radius is never met: these are Newton's steps, no step leads to the sphere."""
+    rng = np.random.default_rng(8)
+    A, y = rng.standard_normal((400, 20)), np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    f, x = adafw.LinearModel(A, y, losses.Logistic()), rng.standard_normal(20)
+    state: Any = {}
+    for t in range(1, 7):
+        x, state = CorrectiveStep().update(f, adafw.L2Ball(1e6), x, f.gradient(x), t, state)
+    assert np.abs(f.gradient(x)).max() < 1e-11
