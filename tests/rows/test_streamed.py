@@ -85,6 +85,25 @@ def test_several_outputs_are_fitted_on_a_disk(tmp_path, constraint):
     assert runs[1].value == pytest.approx(runs[0].value, abs=2e-7)
 
 
+def test_a_working_set_is_kept_in_what_is_left(tmp_path, monkeypatch):
+    """Not in a share of all memory, which other things may hold; the last one's is given back."""
+    f, g = pair(tmp_path)
+    chosen = np.arange(0, 300, 3)
+    needed = g.rows._working_bytes(chosen)
+    beside = streamed.VECTORS * 8 * 900 + 4 * streamed.PIECE
+    p, exact = np.random.default_rng(0).random(900), f.rows.working(chosen)
+    for left, last, kept in (
+        (needed + beside, None, True), (needed + beside - 1, None, False), (beside, "kept", True),
+    ):  # fmt: skip
+        before = g.rows.working(chosen) if last else None
+        monkeypatch.setattr(streamed, "spare_bytes", lambda left=left: left)
+        working = g.rows.working(chosen, before)
+        assert bool(working.kept) is kept
+        np.testing.assert_allclose(working.combine(p), exact.combine(p), atol=1e-12)
+        monkeypatch.undo()
+        monkeypatch.setattr(streamed, "PIECE", 5000)
+
+
 def test_a_batch_that_the_caller_changes_is_another_one(tmp_path):
     """Rows read last are kept for the second product of the same batch, of no other."""
     f, g = pair(tmp_path)
