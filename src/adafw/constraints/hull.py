@@ -108,30 +108,43 @@ class Hull(Constraint):
         (1 - sum_j w_j)^2 is the wanted one up to a factor: for w = t u with sum u = 1 the best u
         does not depend on t.
         """
-        from scipy.optimize import nnls
-
         rows = self.vertices.value.reshape(len(self.vertices.value), -1)
         q = rows - x.ravel() if h is None else np.sqrt(h.ravel()) * (rows - x.ravel())
         size = float(np.linalg.norm(q, axis=1).max())
         if size == 0:  # all vertices are x
             return np.eye(1, len(q))[0]
         q /= size
-        target = np.append(np.zeros(q.shape[1]), 1.0)
-        try:
-            w, _ = nnls(np.vstack([q.T, np.ones(len(q))]), target, maxiter=30 * len(q))
-        except RuntimeError as error:
-            raise Stalled(f"the projection onto this Hull stalled: {error}.") from None
-        w /= w.sum()
-        nearest = w @ q
-        gap = float(nearest @ nearest) - float((q @ nearest).min())
-        # The sums are rounded relative to the q_j, of size one, however near to x the hull is.
-        if not gap <= 1e-8 * float(nearest @ nearest) + 1e-15:
-            raise Stalled(
-                f"the projection onto this Hull stalled at a duality gap of {gap:.1e} of its "
-                "squared size: rescale h, or use a step that needs no projection."
-            )
-        return np.asarray(w)
+        for solve in (_by_active_set, _by_bounds):
+            w = solve(np.vstack([q.T, np.ones(len(q))]), np.append(np.zeros(q.shape[1]), 1.0))
+            nearest = w @ q
+            gap = float(nearest @ nearest) - float((q @ nearest).min())
+            # The sums are rounded relative to the q_j, of size one, however near to x the hull is.
+            if gap <= 1e-8 * float(nearest @ nearest) + 1e-15:
+                return w
+        raise Stalled(
+            f"the projection onto this Hull stalled at a duality gap of {gap:.1e} of its "
+            "squared size: rescale h, or use a step that needs no projection."
+        )
 
     def __repr__(self) -> str:
         m, *shape = self.vertices.value.shape
         return f"Hull({m} vertices of shape {tuple(shape)})"
+
+
+def _by_active_set(A: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    """The w >= 0 that minimises ||A w - b||, divided by its sum."""
+    from scipy.optimize import nnls
+
+    try:
+        w, _ = nnls(A, b, maxiter=30 * A.shape[1])
+    except RuntimeError:  # too many iterations
+        w = np.ones(A.shape[1])
+    return np.asarray(w / w.sum())
+
+
+def _by_bounds(A: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    """The same; where that of SciPy 1.15 ends at points that are none."""
+    from scipy.optimize import lsq_linear
+
+    w = np.maximum(lsq_linear(A, b, (0, np.inf), method="bvls", tol=1e-15).x, 0.0)
+    return np.asarray(w / w.sum())
