@@ -64,8 +64,8 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     radius : bound on the norm of X; "cv" chooses it by cross-validation.
     norm : "nuclear", the sum of the singular values; "frequency", of rows and columns weighted by
         how often they were seen; "adaptive", weighted a second time by that solution, so that what
-        is large is shrunk less, which mostly predicts best; "auto", nuclear for a radius that is
-        given, adaptive for "cv". See `adafw.fitting.weighting` for formulas.
+        is large is shrunk less, which mostly predicts best. See `adafw.fitting.weighting` for
+        formulas.
     loss : "squared"; "huber", which outliers do not bend; "logistic" for values of two kinds.
     delta : of the Huber loss: where the parabola ends.
     offsets : whether there are a mean and row and column offsets; without, all are 0.
@@ -98,7 +98,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     col_labels_: Any
 
     def __init__(
-        self, radius: Any = "cv", *, norm: str = "auto", loss: str = "squared",
+        self, radius: Any = "cv", *, norm: str = "nuclear", loss: str = "squared",
         delta: float = 1.0, offsets: bool = True, shape: tuple[int, int] | None = None, cv: int = 3,
         tol: float = 1e-3, max_iter: int = 200, max_seconds: float | None = None,
         random_state: Any = 0,
@@ -124,7 +124,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.radius_ = checks.real(self.radius, "radius", 0, above=True)
             self.radii_ = self.scores_ = None
         seen, offsets = self._seen(entries, loss)
-        how = (self._norm, self.radius_, self.tol, deadline, self.max_iter)
+        how = (self.norm, self.radius_, self.tol, deadline, self.max_iter)
         weighted, _ = solve(seen, *how)
         self._keep(weighted, offsets, loss)
         found = weighted.found
@@ -166,19 +166,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         base = self.mean_ + self.row_offsets_[:, None] + self.col_offsets_
         return np.asarray(self.left_ @ self.right_ + base)
 
-    @property
-    def _norm(self) -> str:
-        if self.norm != "auto":
-            return self.norm
-        # A radius that is given is one of singular values; one that is chosen is to predict well.
-        return "adaptive" if isinstance(self.radius, str) else "nuclear"
-
     def _checked(self) -> Loss:
         """The loss; bad parameters are refused before the data are looked at."""
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}, got {self.loss!r}.")
-        if self.norm not in ("auto", *NORMS):
-            raise ValueError(f"norm must be one of auto, {', '.join(NORMS)}, got {self.norm!r}.")
+        if self.norm not in NORMS:
+            raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {self.norm!r}.")
         if isinstance(self.radius, str):
             if self.radius != "cv":
                 raise ValueError(f"radius must be a number > 0 or 'cv', got {self.radius!r}.")
@@ -287,12 +280,12 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         splits = [(entries.part(a), entries.part(b)) for a, b in chosen]
         paths = []
         everything = self._seen(entries, loss)[0]
-        plain = self._norm == "nuclear"
+        plain = self.norm == "nuclear"
         first = smallest_radius(everything if plain else by_frequency(everything), _LEAST_GAIN)
         radii = [first * _GROWTH**k for k in range(_MOST)]
         for train, test in splits:
             seen, offsets = self._seen(train, loss)
-            steps = walk(seen, self._norm, radii, max(self.tol, 1e-2), deadline, self.max_iter)
+            steps = walk(seen, self.norm, radii, max(self.tol, 1e-2), deadline, self.max_iter)
             paths.append((steps, test, offsets.at(test.rows, test.cols)))
         means: list[float] = []
         for _ in radii:
@@ -312,7 +305,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, weighted: Weighted, offsets: Offsets, loss: Loss) -> None:
         found = weighted.found
-        self.norm_, self.row_map_, self.col_map_ = self._norm, weighted.rows, weighted.cols
+        self.norm_, self.row_map_, self.col_map_ = self.norm, weighted.rows, weighted.cols
         self.left_, self.right_ = found.left, np.ascontiguousarray(found.right.T)
         self._offsets, self.loss_ = offsets, loss
         self.mean_, self.row_offsets_ = offsets.mean, offsets.rows
