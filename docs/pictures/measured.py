@@ -22,7 +22,8 @@ def projection_free():
     shown = [i for i, goal in enumerate(goals) if goal in (0.1, 0.01)]
     figure, axes = plt.subplots(1, len(shown), figsize=(10.5, 4), sharey=True)
     for ax, i in zip(axes, shown, strict=True):
-        for k, (name, sizes) in enumerate(table["series"].items()):
+        shown_sets = {k: v for k, v in table["series"].items() if "corrective" not in k}
+        for k, (name, sizes) in enumerate(shown_sets.items()):
             known = [(s["dimension"], s["goals"][i]["ratio"]["median"]) for s in sizes]
             known = [(n, q) for n, q in known if q is not None]
             style = "s--" if "control" in name else "o-"

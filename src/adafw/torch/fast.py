@@ -30,8 +30,11 @@ def numbers(kernel: str | None, options: Mapping[str, Any]) -> tuple[Any, Any] |
 
 def _sfw(options: Mapping[str, Any]) -> tuple[Any, Any]:
     rest = options["lr"], options["constraint"].radius
+    plain = (0.0, 0.0, *rest)
+    if "momentum" not in options:  # estimates by variance reduction have none
+        return plain, plain
     later = (*weights_of(options), *rest)
-    return ((0.0, 0.0, *rest) if options["start"] == "gradient" else later), later
+    return (plain if options["start"] == "gradient" else later), later
 
 
 def _adaptive(options: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -70,7 +70,7 @@ def test_the_gram_matrix_follows_bends_and_columns(free):
         np.testing.assert_allclose(model.mixed, mixed, atol=1e-12)
     np.testing.assert_allclose(model.diagonal, np.diag(H), rtol=1e-9)
     factor = gram.factor(np.arange(5), model)
-    upper = np.triu(factor[0])
+    upper = np.triu(factor)
     np.testing.assert_allclose(upper.T @ upper, H * (1 + 1e-10 * np.eye(5)), rtol=1e-9, atol=1e-12)
 
 
