@@ -4,7 +4,10 @@ make api      # writes tests/public_api.txt anew; look at the difference before 
 """
 
 import importlib.util
+import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,29 @@ def test_versions_are_shown(capsys):
     assert shown["adafw"] == adafw.__version__
     assert re.match(r"\d+\.\d+", shown["numpy"])
     assert {"python", "system", "scipy", "numba", "torch"} <= set(shown)
+
+
+def test_every_module_can_be_the_first_that_is_imported():
+    """As `pickle` does it, in a process that knows nothing of adafw yet."""
+    lost = """
+import importlib, pkgutil, sys
+import adafw
+packages = ("constraints", "gradients", "losses", "metrics", "objectives", "rows", "steps")
+found = [
+    m.name for p in packages
+    for m in pkgutil.iter_modules(importlib.import_module(f"adafw.{p}").__path__, f"adafw.{p}.")
+]
+assert len(found) > 80
+for name in found:
+    for known in [k for k in sys.modules if k.partition(".")[0] == "adafw"]:
+        del sys.modules[known]
+    importlib.import_module(name)
+"""
+    subprocess.run([sys.executable, "-c", lost], check=True)
+
+
+def test_a_set_is_unpickled_by_a_process_that_has_imported_nothing():
+    held = pickle.dumps(adafw.Simplex(2.0))
+    script = f"import pickle; print(pickle.loads({held!r}))"
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert told.stdout.decode().strip() == repr(adafw.Simplex(2.0))

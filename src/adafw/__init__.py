@@ -1,7 +1,6 @@
 """adafw: projection-free optimisation with adaptive gradients."""
 
 from importlib import import_module
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 # At once, as the function has the name of its module: whoever imported that first would win.
@@ -27,9 +26,6 @@ if not TYPE_CHECKING:
         # Modules by themselves: `from adafw import losses` needs none of the other names.
         if name in _MODULES:
             return import_module(f"adafw.{name}")
-        # `from adafw import checks` asks here, too, before it imports a module.
-        if PathFinder.find_spec(f"adafw.{name}", __path__):  # noqa: F405
-            raise AttributeError(f"adafw.{name} is a module that has not been imported")
         return _get(name)
 
     def __dir__() -> list[str]:

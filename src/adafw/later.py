@@ -7,6 +7,7 @@ hands them out; type checkers see the plain imports.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,11 @@ def later(exports: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     package = exports.rpartition(".")[0]
 
     def get(name: str) -> Any:
+        # `from package import module` asks here, too, before it imports a module. To import all
+        # names for it would be a cycle: `pickle` may have asked for that module first of all.
+        path = import_module(package).__path__
+        if PathFinder.find_spec(f"{package}.{name}", path):
+            raise AttributeError(f"{package}.{name} is a module that has not been imported")
         # Dunders are asked for by the import system itself, often before anything else is there.
         if name == "__all__" or not name.startswith("__"):
             # Not `from package import exports`, which would ask this function for `exports`.
