@@ -3,6 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from adafw import Hull, Simplex
+from adafw.constraints import hull
 
 
 def test_lmo_takes_the_first_of_equal_rows():
@@ -81,3 +82,12 @@ def test_refuses_what_are_no_points():
         Hull([1.0, 2.0])
     with pytest.raises(ValueError, match="must be finite"):
         Hull([[1.0, np.nan]])
+
+
+def test_the_second_way_finds_what_the_first_does(monkeypatch):
+    """Where the first ends at a point that is none, as SciPy 1.15's does at times."""
+    rng = np.random.default_rng(3)
+    vertices, x = rng.standard_normal((9, 4)), 3 * rng.standard_normal(4)
+    wanted = Hull(vertices).project(x)
+    monkeypatch.setattr(hull, "_by_active_set", lambda A, b: np.eye(1, A.shape[1])[0])
+    np.testing.assert_allclose(Hull(vertices).project(x), wanted, rtol=1e-7)

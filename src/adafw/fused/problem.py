@@ -1,7 +1,7 @@
 """What the fast paths ask of a problem, and its parts as the kernels take them."""
 
 import math
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from adafw.losses import Logistic, Squared, SquaredHinge
 from adafw.metrics import AdaGrad
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear as Linear
 from adafw.rows import CSRRows, DenseRows, StreamedRows
 from adafw.schedules import Schedule
 from adafw.solver import State
@@ -29,9 +30,6 @@ _LOSSES: dict[type, int] = {
     Logistic: codes.LOGISTIC,
     SquaredHinge: codes.SQUARED_HINGE,
 }
-#: What has terms that the kernels know.
-Linear: TypeAlias = LinearModel | WithIntercept
-
 #: LSVRG's estimate is SVRF's, with snapshots at other times.
 _ESTIMATES: dict[type, int] = {
     gradients.CSFW: codes.CSFW,

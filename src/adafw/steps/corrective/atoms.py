@@ -9,10 +9,10 @@ from adafw.constraints import L1Ball, Simplex, UnitSimplex
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear, model_of
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.joining import Shape, steepest
-from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.steps.corrective.newton import (
     GROWING,
     Gram,
@@ -44,7 +44,7 @@ class AtomCorrector(Corrector[Linear]):
     """min f over the hull of radius * (+- e_j) for j in a working set, which grows.
 
     The atoms that the gradient names are those with the steepest slopes: the linear minimiser is
-    the first of them. On up to 500 atoms f is minimised by Newton steps whose models are solved by
+    the first of them. On up to 1000 atoms f is minimised by Newton steps whose models are solved by
     pairwise steps (`newton`), on more by coordinate descent on its model (`descent`).
     """
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear, model_of
 from adafw.rows import Rows
-from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.objectives.kinds import Linear, model_of
 from adafw.steps.corrective.curvature import JointPredictions
-from adafw.steps.corrective.kinds import Linear, model_of
 
 Matrix = NDArray[Any]
 

@@ -12,11 +12,11 @@ from adafw.constraints.group_ball import GroupBall
 from adafw.constraints.k_sparse import KSparse
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear, Predicting, model_of
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
 from adafw.steps.corrective.damped import STEPS, at, descend, forcing
-from adafw.steps.corrective.kinds import Linear, Predicting, model_of
 from adafw.typing import Array
 
 Mask = NDArray[np.bool_]

@@ -10,9 +10,9 @@ from adafw.constraints import Hull
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear, model_of
 from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.typing import Array

@@ -11,6 +11,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.constraints.nuclear_ball import NuclearBall
 from adafw.objectives import MatrixModel
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Predicting
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.factors import (
@@ -21,7 +22,6 @@ from adafw.steps.corrective.factors import (
     balanced,
     leading,
 )
-from adafw.steps.corrective.kinds import Predicting
 from adafw.typing import Array
 
 Matrix = NDArray[Any]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.objectives import WithIntercept
-from adafw.steps.corrective.kinds import Linear, model_of
+from adafw.objectives.kinds import Linear, model_of
 from adafw.typing import Array
 
 Vector = NDArray[np.float64]

@@ -8,9 +8,9 @@ import numpy as np
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Predicting, model_of
 from adafw.steps.corrective.base import Corrector
 from adafw.steps.corrective.curvature import SMALL
-from adafw.steps.corrective.kinds import Predicting, model_of
 from adafw.typing import Array
 
 _ROWS = 8

@@ -7,8 +7,8 @@ import numpy as np
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear, model_of
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.kinds import Linear, model_of
 from adafw.typing import Array
 
 #: One row in so many, of data with so many rows at least.

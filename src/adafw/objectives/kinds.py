@@ -1,8 +1,10 @@
-"""Kinds of objective whose predictions are linear in x, which is what correctors go by."""
+"""Kinds of objective whose predictions are linear in x, which fast paths and correctors go by."""
 
 from typing import TypeAlias
 
-from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.objectives.intercept import WithIntercept
+from adafw.objectives.linear_model import LinearModel
+from adafw.objectives.matrix_model import MatrixModel
 
 #: Of one output, with an intercept or without.
 Linear: TypeAlias = LinearModel | WithIntercept
