@@ -13,7 +13,7 @@ import numpy as np
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import OUTSIDE
 
-ONE, ZERO = np.uint64(1), np.uint64(0)
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
 
 @jit
@@ -115,7 +115,10 @@ def product(part: Any, bends: Any, d: Any, out: Any) -> None:
 
 @jit
 def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
-    """gram += sum_i weights_i a_i a_i^T, lower triangle, rows from position `first` on."""
+    """gram += sum_i weights_i a_i a_i^T, lower triangle, rows from position `first` on.
+
+    Four of its rows at a time, from the last on: an entry that is read once serves all of them.
+    """
     values, positions, starts = part
     for i in range(np.uint64(weights.size)):
         weight = weights[i]
@@ -123,6 +126,26 @@ def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
             continue
         begin = starts[i]
         k = starts[i + ONE]
+        while k >= begin + FOUR and positions[k - FOUR] >= first:
+            k -= FOUR
+            row_a, row_b = gram[positions[k]], gram[positions[k + ONE]]
+            row_c, row_d = gram[positions[k + TWO]], gram[positions[k + THREE]]
+            a, b = weight * values[k], weight * values[k + ONE]
+            c, d = weight * values[k + TWO], weight * values[k + THREE]
+            for l in range(begin, k + ONE):
+                at, value = positions[l], values[l]
+                row_a[at] += a * value
+                row_b[at] += b * value
+                row_c[at] += c * value
+                row_d[at] += d * value
+            at, value = positions[k + ONE], values[k + ONE]
+            row_b[at] += b * value
+            row_c[at] += c * value
+            row_d[at] += d * value
+            at, value = positions[k + TWO], values[k + TWO]
+            row_c[at] += c * value
+            row_d[at] += d * value
+            row_d[positions[k + THREE]] += d * values[k + THREE]
         while k > begin and positions[k - ONE] >= first:
             k -= ONE
             scaled, row = weight * values[k], gram[positions[k]]
@@ -131,15 +154,18 @@ def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
 
 
 @jit
-def take_stale(bends: Any, known: Any, share: float, change: Any) -> bool:
+def take_stale(bends: Any, known: Any, share: float, least: float, change: Any) -> bool:
     """change = bends - known where that is more than a share of known, else 0; known follows.
 
+    Of rows that count for little, whose bend is below `least`, a share of that is enough, unless
+    it has doubled: to some column they may be all there is, and a bend too small leads too far.
     Returns whether there is any such row.
     """
     some = False
     for i in range(bends.size):
         change[i] = 0.0
-        if abs(bends[i] - known[i]) > share * known[i]:
+        moved = abs(bends[i] - known[i])
+        if moved > share * max(known[i], least) or bends[i] > 2 * known[i]:
             change[i] = bends[i] - known[i]
             known[i] = bends[i]
             some = True
@@ -192,105 +218,3 @@ def face_matrix(model: Any, face: Any, out: Any) -> None:
         for b in range(a):
             out[a, b] = (row[face[b]] - share * mixed[face[b]]) * (sign * signs[face[b]])
         out[a, a] = diagonal[i]
-
-
-@jit
-def move_atom(model: Any, k: int, move: float, slopes: Any) -> None:
-    """The slopes after the weight of atom k has grown by `move`."""
-    gram, diagonal, signs, mixed, total = model
-    row = gram[k]
-    step = move * signs[k]
-    share = mixed[k] / total if total > 0 else 0.0
-    here = slopes[k]
-    if total > 0:
-        for l in range(slopes.size):
-            slopes[l] += step * signs[l] * (row[l] - share * mixed[l])
-    else:
-        for l in range(slopes.size):
-            slopes[l] += step * signs[l] * row[l]
-    slopes[k] = here + move * diagonal[k]
-
-
-@jit
-def move_atoms(model: Any, chosen: Any, moves: Any, slopes: Any) -> None:
-    """The slopes after the weights of these atoms have grown by so much."""
-    for k in range(chosen.size):
-        move_atom(model, chosen[k], moves[k], slopes)
-
-
-@jit
-def _steepest(slopes: Any, weights: Any, signs: Any, shape: Any) -> tuple[float, int, float]:
-    """(the lowest slope, whose it is, the lowest one of the other signs of atoms in use).
-
-    An atom of weight 0 takes the sign with the lower slope. One in use cannot: against its other
-    sign only its own weight can be moved.
-    """
-    open_, signed, level = shape
-    least, enter = (0.0, -1) if open_ else (np.inf, -1)
-    opposite = np.inf
-    for k in range(slopes.size):
-        if signed and slopes[k] > level:
-            if weights[k] == 0.0:
-                signs[k], slopes[k] = -signs[k], 2 * level - slopes[k]
-            else:
-                opposite = min(opposite, 2 * level - slopes[k])
-        if slopes[k] < least:
-            least, enter = slopes[k], k
-    return least, enter, opposite
-
-
-@jit
-def pairwise(
-    model: Any, slopes: Any, weights: Any, slack: float, shape: Any, tolerance: float, most: int
-) -> tuple[int, float, float]:
-    """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
-
-    `shape` is (whether the slack is an atom, whether atoms have two signs, the price in every
-    slope).
-
-    Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
-    others 2001, Fan and others 2005). The slack, where it is an atom, has slope 0.
-    Returns (steps, gap, slack); gap <= tolerance is the end.
-    """
-    gram, diagonal, signs, mixed, total = model
-    open_, size = shape[0], weights.size
-    gap = np.inf
-    for step in range(most):
-        least, enter, opposite = _steepest(slopes, weights, signs, shape)
-        bend_in, sign_in, share = 0.0, 0.0, 0.0
-        if enter >= 0:
-            bend_in, sign_in = diagonal[enter], 2 * signs[enter]
-            share = mixed[enter] / total if total > 0 else 0.0
-        row = gram[max(enter, 0)]
-        lowest = min(least, opposite)
-        gap, best, leave, move = 0.0, 0.0, -2, 0.0
-        for k in range(size):
-            if weights[k] > 0:
-                d = slopes[k] - least
-                gap += weights[k] * (slopes[k] - lowest)
-                if d > 0:
-                    across = sign_in * signs[k] * (row[k] - share * mixed[k])
-                    bend = max(bend_in + diagonal[k] - across, 1e-300)
-                    length = min(d / bend, weights[k])
-                    gain = length * (2 * d - bend * length)
-                    if gain > best:
-                        best, leave, move = gain, k, length
-        gap -= slack * lowest if open_ and lowest < 0 else 0.0
-        if slack > 0 and enter >= 0:
-            length = min(-least / max(bend_in, 1e-300), slack)
-            gain = length * (-2 * least - bend_in * length)
-            if gain > best:
-                best, leave, move = gain, -1, length
-        if gap <= tolerance or leave == -2:
-            return step, gap, slack
-        if leave >= 0:
-            weights[leave] = weights[leave] - move if move < weights[leave] else 0.0
-            move_atom(model, leave, -move, slopes)
-        else:
-            slack = slack - move if move < slack else 0.0
-        if enter >= 0:
-            weights[enter] += move
-            move_atom(model, enter, move, slopes)
-        else:
-            slack += move
-    return most, gap, slack

@@ -6,8 +6,10 @@ from scipy import linalg, sparse
 
 import adafw
 from adafw import losses
+from adafw.kernels.working_set import take_stale
 from adafw.rows import as_rows
 from adafw.rows.working import moved
+from adafw.steps.corrective.joining import Shape, steepest
 from adafw.steps.corrective.newton import STALE, Gram
 from adafw.steps.corrective.point import Point
 
@@ -88,8 +90,33 @@ def test_a_sampled_matrix_keeps_the_diagonal_of_all_rows():
     # Of that many rows a sample is right to a few hundredths in every direction.
     spread = linalg.eigh(model.gram, exact, eigvals_only=True)
     assert 0.7 < spread.min() < spread.max() < 1.4
-    gram.follow(bends, 0.01)
+    gram.follow(bends, 0.0)
     np.testing.assert_allclose(gram.model(np.ones(40), False).gram, exact, rtol=1e-10)
+
+
+def test_rows_that_count_for_little_are_made_anew_late():
+    """But those whose bend has doubled at once: a column may have no others."""
+    known = np.array([1.0, 1.0, 1e-3, 1e-3, 1e-3, 0.0])
+    bends = np.array([1.1, 1.3, 1.9e-3, 2.1e-3, 0.0, 1e-9])
+    change = np.empty(6)
+    assert take_stale(bends, known, 0.2, 0.1, change)
+    np.testing.assert_allclose(change, [0, 0.3, 0, 1.1e-3, 0, 1e-9], rtol=1e-12)
+    np.testing.assert_allclose(known, [1, 1.3, 1e-3, 2.1e-3, 1e-3, 1e-9], rtol=1e-12)
+    assert not take_stale(known.copy(), known, 0.2, 0.1, change)
+
+
+def test_atoms_near_those_that_must_join_come_along():
+    x, g = np.zeros(6), np.array([-1.0, 1.05, -0.99, 0.97, 0.5, -1.2])
+    x[0] = 2.0
+    everyone = np.array([1, 2, 5])
+    support, shape = np.array([0]), Shape(2.0)
+    fresh, must, price = steepest(shape, x, g, support, True, 0.0, 6)
+    assert (fresh.tolist(), must, price) == (everyone.tolist(), 2, 0.0)
+    # No more than there is room for, the steepest first; none if none must.
+    assert steepest(shape, x, g, support, True, 0.0, 2)[0].tolist() == [1, 5]
+    calm = np.array([-1.0, 0.99, 0.0, 0.0, 0.0, 0.0])
+    assert steepest(shape, x, calm, support, True, 0.0, 6)[:2][1] == 0
+    assert not steepest(shape, x, calm, support, True, 0.0, 6)[0].size
 
 
 def test_moves_that_were_tried_are_taken_as_they_were():

@@ -33,7 +33,7 @@ FIRST, FIRST_OF_LONG, GROWTH = 128, 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
 NARROW = 512
 #: Atoms from which on four times as many join.
-MANY_ATOMS = 250
+MANY_ATOMS = 350
 #: Predictions that were so many times as large as they are now are computed anew.
 SHRUNK = 2.0
 #: Kinds of data whose kernels are compiled in this process.
@@ -95,14 +95,15 @@ class AtomCorrector(Corrector[Linear]):
         long = f.n_terms >= LEAST_ROWS or bool(state.get("sample"))
         first = x.size if whole else FIRST_OF_LONG if long else FIRST
         room = _room(support.size, first)
-        fresh, price = steepest(shape, x, g, support, bound, 0.0 if whole else level, room)
+        level = 0.0 if whole else level
+        fresh, must, price = steepest(shape, x, g, support, bound, level, room)
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
         if "sample" in state:
             note["sample"] = 1
         chosen = _in_order(x.size, support, fresh, state)
         point = Point(f, x)
         w = x[chosen].astype(np.float64)
-        calm = bool(state.get("calm")) and fresh.size <= CALM_SHARE * support.size
+        calm = bool(state.get("calm")) and must <= CALM_SHARE * support.size
         if chosen.size <= (MOST_ATOMS if calm else MANY):
             working = point.model.working(chosen)
             if working.gram_pays:
@@ -110,7 +111,7 @@ class AtomCorrector(Corrector[Linear]):
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, effort(fresh.size, support.size, whole))
+                newton_steps(point, gram, atoms, gap, effort(must, support.size, whole))
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())

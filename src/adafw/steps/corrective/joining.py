@@ -9,6 +9,9 @@ from adafw.steps.corrective.point import Vector, largest_entries
 
 #: The price on weight, as a share of the largest slope left out, and how far it falls at a time.
 PRICE, FALL = 0.3, 0.1
+#: Share of the slope from which on atoms must join at which others join with them, once the set
+#: binds: they would be missed an iteration later, which costs a pass over the data.
+NEAR = 0.98
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,10 @@ class Shape:
 def steepest(
     shape: Shape, x: Vector, g: Vector, support: NDArray[np.int64], bound: bool, level: float,
     room: int,
-) -> tuple[NDArray[np.int64], float]:  # fmt: skip
-    """(those that join, price on weight): the steepest beyond what those in use have on average.
+) -> tuple[NDArray[np.int64], int, float]:  # fmt: skip
+    """(those that join, how many must, price on weight).
+
+    Those must that are steeper than what those in use are on average.
 
     While the set does not bind, weight has a price, which falls to a tenth an iteration at most
     and stays near the steepest slope left out: without it, f would be minimised over few atoms with
@@ -39,7 +44,10 @@ def steepest(
     steep[support] = -np.inf
     wanted = np.flatnonzero(steep > multiplier)
     if wanted.size <= room:
-        return wanted, level
+        if bound and wanted.size:
+            near = np.flatnonzero(steep > NEAR * multiplier)
+            return near[largest_entries(steep[near], room)], wanted.size, level
+        return wanted, wanted.size, level
     kept = largest_entries(steep[wanted], room)
     others = float(np.delete(steep[wanted], kept).max())
-    return wanted[kept], 0.0 if bound else max(level, PRICE * others)
+    return wanted[kept], room, 0.0 if bound else max(level, PRICE * others)

@@ -76,10 +76,10 @@ class JointCorrector(Corrector[MatrixModel]):
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
         flat, slopes = x.reshape(-1), g.reshape(-1)
         room = max(FIRST, 2 * support.size)
-        fresh, price = steepest(Shape(radius), flat, slopes, support, bound, level, room)
+        fresh, must, price = steepest(Shape(radius), flat, slopes, support, bound, level, room)
         chosen = np.sort(np.concatenate([support, fresh]))
         note: Memory = {"level": price, "norm": norm, "bound": int(bound)}
-        if (few := _newton(f, x, g, chosen, slack, price, radius, fresh.size)) is not None:
+        if (few := _newton(f, x, g, chosen, slack, price, radius, must)) is not None:
             return _placed(f, *few, note)
         at = _Working(f, x, g, chosen, radius, bound, price, t)
         w, bound = at.improved()

@@ -14,6 +14,8 @@ from adafw.steps.corrective.point import Point, Standpoint, Vector
 #: A row of the Gram matrix is made anew when its bend moved by more than this share; where such a
 #: matrix is too old for fast convergence, by more than the second.
 STALE, STALE_EXACT = 0.2, 0.01
+#: Share of the mean bend below which a row counts for little.
+LITTLE = 0.3
 #: A step that has to be cut below this had a model without the curvature it met.
 SHORT = 0.1
 EPS = float(np.finfo(np.float64).eps)
@@ -142,7 +144,8 @@ class Gram:
             self.working.add_gram(bends, self.matrix)
         else:
             change = np.empty_like(bends)
-            if take_stale(bends, self.bends, stale_from, change):
+            least = LITTLE * float(self.bends.mean())
+            if take_stale(bends, self.bends, stale_from, least, change):
                 self.working.add_gram(change, self.matrix)
             elif self._mirrored:
                 return
@@ -279,7 +282,7 @@ def minimise(
 
     The slopes follow in place.
     """
-    from adafw.kernels.working_set import pairwise
+    from adafw.kernels.pairwise import pairwise
 
     u, slack = at.u.copy(), at.slack
     for _ in range(50):
@@ -298,7 +301,7 @@ def _on_face(
     """The minimiser on the face of u, or as far towards it as u stays in the set; in place."""
     from scipy.linalg.lapack import dpotrs
 
-    from adafw.kernels.working_set import move_atoms
+    from adafw.kernels.pairwise import move_atoms
 
     for _ in range(5):
         face = np.flatnonzero(u > 0)
