@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,10 @@ class Records(Generic[R]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} records, columns {', '.join(self.columns)})"
+
+
+#: Records of whatever type.
+AnyRecords: TypeAlias = Records[Any]
 
 
 class Trace(Records[Record]):

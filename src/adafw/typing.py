@@ -22,6 +22,10 @@ Array: TypeAlias = NDArray[Any]
 #: need not be there, so that no name of it can stand here.
 AnyArray: TypeAlias = Any
 
+#: A data matrix as users have it: a numpy array, a matrix of scipy.sparse, a data frame, or rows of
+#: this package. Scipy and pandas have no types, so that nothing narrower can be said.
+MatrixLike: TypeAlias = Any
+
 #: Row numbers, repeats allowed; None means all terms.
 Batch: TypeAlias = NDArray[np.integer[Any]] | None
 
@@ -41,3 +45,6 @@ Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Pl
 
 #: What json.loads and the like return: plain too, but of a shape that only its reader knows.
 Json: TypeAlias = Any
+
+#: A table of TOML or an object of JSON.
+Table: TypeAlias = dict[str, Json]

@@ -1,14 +1,13 @@
 """Dask arrays as recipes: a block of rows is a part."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.distributed.recipes import DaskPart, PartRecipe
+from adafw.distributed.typing import DaskObject
 
 
 def dask_recipes(
-    X: Any, y: Any, sample_weight: Any = None, *, outputs: bool = False
+    X: DaskObject, y: DaskObject, sample_weight: DaskObject = None, *, outputs: bool = False
 ) -> list[PartRecipe]:
     """One recipe for each block of rows of X; with `outputs`, y may have several columns."""
     import dask.array as da
@@ -28,7 +27,7 @@ def dask_recipes(
     return [DaskPart(blocks, k, outputs) for k, blocks in enumerate(zip(*columns, strict=True))]
 
 
-def _per_row(values: Any, X: Any, name: str, outputs: bool = False) -> Any:
+def _per_row(values: DaskObject, X: DaskObject, name: str, outputs: bool = False) -> DaskObject:
     """A dask array of one entry a row, or one row of `outputs`, cut as the rows of X are."""
     import dask.array as da
 

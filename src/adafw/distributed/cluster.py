@@ -6,11 +6,12 @@ from distributed import Client, LocalCluster, get_client
 
 from adafw import checks
 from adafw.distributed.shelf import DeafPlugin
+from adafw.distributed.typing import DaskObject
 
 
 def local_client(
     n_workers: int = 2, threads_per_worker: int = 1, memory_limit: str | int = "auto",
-    security: Any = None, **options: Any,
+    security: DaskObject = None, **options: Any,
 ) -> Client:  # fmt: skip
     """A client of a new cluster of processes on this machine, which listens on loopback alone.
 
@@ -38,7 +39,7 @@ def local_client(
     return client
 
 
-def connected(address: str, security: Any = None, timeout: float = 30.0) -> Client:
+def connected(address: str, security: DaskObject = None, timeout: float = 30.0) -> Client:
     """A client of the scheduler at this address."""
     try:
         return Client(address, direct_to_workers=True, security=security, timeout=timeout)
@@ -53,7 +54,7 @@ def connected(address: str, security: Any = None, timeout: float = 30.0) -> Clie
         ) from None
 
 
-def client_or_default(client: Any) -> Client:
+def client_or_default(client: DaskObject) -> Client:
     """The client given, or the one that was made last."""
     if client is not None:
         return client

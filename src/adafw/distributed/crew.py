@@ -4,15 +4,16 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence, Sized
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement, Worker
 from adafw.distributed.recipes import PartRecipe
 from adafw.distributed.shelf import shelve, tidy, widen
+from adafw.distributed.typing import DaskObject
 from adafw.distributed.wire import Failed
 from adafw.objectives.base import Unavailable
 
@@ -45,6 +46,9 @@ class Gone(Exception):
     """A worker does not answer, or does not have what it should."""
 
 
+T = TypeVar("T")
+
+
 class Crew:
     """The workers of a client and the parts they hold; all of it runs on the client's event loop.
 
@@ -53,7 +57,7 @@ class Crew:
     """
 
     def __init__(
-        self, client: Any, data: str, recipes: Sequence[PartRecipe], n_features: int | None,
+        self, client: DaskObject, data: str, recipes: Sequence[PartRecipe], n_features: int | None,
         patience: float,
     ) -> None:  # fmt: skip
         self.client, self.data, self.patience = client, data, patience
@@ -65,14 +69,14 @@ class Crew:
         self.zero_based: bool | None = None
         self.settled = False  #: whether all parts are known, and as wide as they will be
         self._looked = -math.inf
-        self._coming: dict[int, tuple[str, Any]] = {}
+        self._coming: dict[int, tuple[str, DaskObject]] = {}
         self._seen: dict[str, Worker] = {}
         self._suspects: set[str] = set()
         #: Workers that lost parts, and may hold them still; those that could not make a part.
         self._left: set[str] = set()
         self._unable: set[str] = set()
 
-    async def watched(self, worker: str, call: Awaitable[Any]) -> Any:
+    async def watched(self, worker: str, call: Awaitable[T]) -> T:
         """What the call returns; `Gone` as soon as the scheduler has no such worker any more."""
         task = asyncio.ensure_future(call)
         try:
@@ -119,7 +123,7 @@ class Crew:
         return {w: self._seen[w] for w in threads if w in self._seen}
 
     @staticmethod
-    async def _about(scheduler: Any) -> Any:
+    async def _about(scheduler: DaskObject) -> DaskObject:
         """What the scheduler knows of all workers; of the first five only, if it is not told."""
         try:
             return await scheduler.identity(n_workers=-1)
@@ -146,7 +150,7 @@ class Crew:
             for k, worker in self.placement.moves(able):
                 self._coming[k] = (worker, self._submit(k, worker))
 
-    async def _arrived(self, k: int, worker: str, future: Any) -> None:
+    async def _arrived(self, k: int, worker: str, future: DaskObject) -> None:
         """From now on this worker is asked for the part, if it could make it."""
         try:
             (made,) = await self._task(worker, future)
@@ -261,7 +265,7 @@ class Crew:
                 made.append((k, result))
         return made
 
-    def _check_patience(self, began: float, workers: Any, missing: list[int]) -> None:
+    def _check_patience(self, began: float, workers: Sized, missing: list[int]) -> None:
         waited = time.monotonic() - began
         if waited > self.patience:
             raise Unavailable(
@@ -277,7 +281,7 @@ class Crew:
             raise made.error
         return made
 
-    async def _task(self, worker: str, future: Any) -> Any:
+    async def _task(self, worker: str, future: DaskObject) -> list[Any]:
         """[its result], as long as the worker is there; the future is used up."""
         from distributed.scheduler import KilledWorker, NoValidWorkerError
 
@@ -295,7 +299,7 @@ class Crew:
         finally:
             future.release()
 
-    def _submit(self, k: int, worker: str) -> Any:
+    def _submit(self, k: int, worker: str) -> DaskObject:
         from dask import delayed
 
         self.traffic.loads += 1

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 import numpy as np
 from distributed.protocol import to_serialize
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw import checks
 from adafw.distributed.crew import Crew, Gone, Traffic
@@ -19,8 +19,10 @@ from adafw.distributed.parts import Header
 from adafw.distributed.placement import Placement
 from adafw.distributed.recipes import PartRecipe
 from adafw.distributed.shelf import NAME, POINTS, ShelfPlugin
+from adafw.distributed.typing import Common, DaskObject, Each, Summed, Told
 from adafw.distributed.wire import Failed, Message, Missing, Packed, Reply, pack
 from adafw.objectives.base import Unavailable
+from adafw.typing import Array
 
 log = logging.getLogger("adafw.distributed")
 
@@ -28,12 +30,16 @@ log = logging.getLogger("adafw.distributed")
 PATIENCE = 60.0
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class Answer:
     """Sums over all parts that were asked, and what each of them said of itself."""
 
-    summed: tuple[Any, ...]
-    own: dict[int, Any]
+    summed: Summed
+    own: dict[int, Told]
 
     @property
     def total(self) -> NDArray[Any]:
@@ -41,13 +47,13 @@ class Answer:
         (one,) = self.summed
         return np.asarray(one)
 
-    def each(self) -> list[Any]:
+    def each(self) -> list[Told]:
         """What the parts said, in their order."""
         return [self.own[k] for k in sorted(self.own)]
 
     def by_rows(
-        self, positions: dict[int, Any] | None = None, size: int = 0,
-        shape: tuple[int, ...] = (), dtype: Any = float,
+        self, positions: Mapping[int, NDArray[np.integer[Any]]] | None = None, size: int = 0,
+        shape: tuple[int, ...] = (), dtype: DTypeLike = float,
     ) -> NDArray[Any]:  # fmt: skip
         """One entry a row: of all rows, or of a batch of that size and where its rows are in it.
 
@@ -79,7 +85,7 @@ class Engine:
     """
 
     def __init__(
-        self, client: Any, recipes: Sequence[PartRecipe], n_features: int | None = None,
+        self, client: DaskObject, recipes: Sequence[PartRecipe], n_features: int | None = None,
         patience: float = PATIENCE,
     ) -> None:  # fmt: skip
         if client.asynchronous:
@@ -88,7 +94,7 @@ class Engine:
         self.data = f"adafw-{uuid4().hex}"
         patience = checks.real(patience, "patience", 0)
         self.crew = Crew(client, self.data, recipes, n_features, patience)
-        self._points: dict[str, list[tuple[int, Any]]] = {}
+        self._points: dict[str, list[tuple[int, Array]]] = {}
         self._versions = count(1)
         self._lock: asyncio.Lock | None = None
         client.register_plugin(ShelfPlugin())
@@ -111,9 +117,9 @@ class Engine:
         return self.crew.traffic
 
     def ask(
-        self, operation: str, parts: Iterable[int] | None = None, *, x: Any = None,
-        common: dict[str, Any] | None = None,
-        own: Callable[[int], dict[str, Any]] = lambda k: {},
+        self, operation: str, parts: Iterable[int] | None = None, *, x: Array | None = None,
+        common: Common | None = None,
+        own: Each = lambda k: {},
     ) -> Answer:  # fmt: skip
         """One operation on some parts, or on all: one round trip where nothing is lost."""
         numbers = self.crew.filled if parts is None else list(parts)
@@ -121,12 +127,12 @@ class Engine:
         replies = self._sync(self._ask, operation, numbers, point, common or {}, own)
         return self._joined(replies)
 
-    def _sync(self, call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        async def one_at_a_time() -> Any:
+    def _sync(self, call: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
+        async def one_at_a_time() -> T:
             if self._lock is None:
                 self._lock = asyncio.Lock()
             async with self._lock:
-                return await call(*arguments)
+                return await call(*arguments, **named)
 
         if self.client.status not in ("running", "connecting"):
             raise Unavailable(f"the Dask client is {self.client.status}", "connect a new one")
@@ -136,7 +142,7 @@ class Engine:
         """Sums in the order of the parts, so that they do not depend on who answered first."""
         replies.sort(key=lambda reply: reply[0][0])
         totals: list[Any] = []
-        own: dict[int, Any] = {}
+        own: dict[int, Told] = {}
         for numbers, reply in replies:
             own.update(zip(numbers, reply.own, strict=True))
             for i, value in enumerate(reply.summed):
@@ -149,8 +155,8 @@ class Engine:
         return Answer(tuple(totals), own)
 
     async def _ask(
-        self, operation: str, numbers: list[int], x: Any, common: dict[str, Any],
-        own: Callable[[int], dict[str, Any]],
+        self, operation: str, numbers: list[int], x: Array | None, common: Common,
+        own: Each,
     ) -> list[tuple[list[int], Reply]]:  # fmt: skip
         await self.crew.look()
         left, replies = list(numbers), []
@@ -181,8 +187,8 @@ class Engine:
         return replies
 
     async def _call(
-        self, worker: str, operation: str, numbers: list[int], x: Any, version: int,
-        common: dict[str, Any], own: Callable[[int], dict[str, Any]],
+        self, worker: str, operation: str, numbers: list[int], x: Array | None, version: int,
+        common: Common, own: Each,
     ) -> Reply:  # fmt: skip
         """Asks one worker; `Gone` if it cannot answer."""
         details = [own(k) for k in numbers]
@@ -213,7 +219,7 @@ class Engine:
             raise Gone("it has been restarted")
         return answer["reply"]
 
-    def _packed(self, worker: str, x: Any) -> Packed:
+    def _packed(self, worker: str, x: Array) -> Packed:
         """x, as a change of the last point that the worker knows where that is shorter."""
         known = self._points.get(worker, [])
         for version, point in reversed(known):
@@ -230,7 +236,7 @@ def _unpacked(value: Any) -> Any:
     return value
 
 
-def _forget(client: "weakref.ref[Any]", data: str) -> None:
+def _forget(client: "weakref.ref[DaskObject]", data: str) -> None:
     """Frees the workers' memory when no one asks for the parts any more."""
     alive = client()
     if alive is None or alive.status != "running":
@@ -246,6 +252,6 @@ def _forget(client: "weakref.ref[Any]", data: str) -> None:
     alive.loop.add_callback(drop)
 
 
-async def _drop(data: str, dask_worker: Any = None) -> None:
+async def _drop(data: str, dask_worker: DaskObject = None) -> None:
     if NAME in dask_worker.extensions:
         dask_worker.extensions[NAME].drop(data)

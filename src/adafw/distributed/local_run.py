@@ -8,6 +8,7 @@ import numpy as np
 
 from adafw import solver
 from adafw.algorithm import Algorithm
+from adafw.distributed.typing import Common
 from adafw.gradients.base import GradientEstimator, Table, draw
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
@@ -38,7 +39,7 @@ class _FromExact(GradientEstimator[Table]):
         return math.ceil(self.share * n_terms)
 
 
-def run_locally(f: LinearModel, x: Array, common: dict[str, Any], number: int) -> Array:
+def run_locally(f: LinearModel, x: Array, common: Common, number: int) -> Array:
     """The point that part `number` reaches: a function of its arguments, so that it can be redone.
 
     g_t = grad f(x_0) + sum_i (fresh_i - alpha_i) a_i over the part's rows, alpha being their slopes

@@ -15,11 +15,15 @@ from adafw.random import IndexSource
 from adafw.schedules import OpenLoop
 from adafw.steps import FrankWolfeStep
 from adafw.steps.base import Step
-from adafw.typing import Array
+from adafw.steps.rules import StepRule
+from adafw.typing import Array, ScheduleLike
 
 
 def LocalCSFW(
-    iterations: int = 100, step_size: Any = OpenLoop(), share: float = 0.01, seed: int = 0
+    iterations: int = 100,
+    step_size: ScheduleLike | StepRule = OpenLoop(),
+    share: float = 0.01,
+    seed: int = 0,
 ) -> Algorithm:
     """CSFW with `iterations` local ones a round trip, on batches of that share of a part's rows.
 

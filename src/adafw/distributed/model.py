@@ -1,19 +1,19 @@
 """A linear model whose rows are on the workers of a Dask cluster."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.arrays import floating
 from adafw.distributed.blocks import dask_recipes
 from adafw.distributed.cluster import client_or_default
 from adafw.distributed.crew import Traffic
 from adafw.distributed.engine import PATIENCE, Engine
-from adafw.distributed.recipes import PartRecipe, as_recipes
+from adafw.distributed.recipes import PartLike, PartRecipe, as_recipes
 from adafw.distributed.rows import DistributedRows
+from adafw.distributed.typing import Common, DaskObject
 from adafw.io.tables.columns import joined_targets
 from adafw.losses import Loss
 from adafw.objectives import LinearModel
@@ -40,8 +40,8 @@ class DistributedLinearModel(LinearModel):
     rows: DistributedRows
 
     def __init__(
-        self, X: Any, y: Any, loss: Loss, sample_weight: Any = None, *, client: Any = None,
-        patience: float = PATIENCE,
+        self, X: DaskObject, y: DaskObject, loss: Loss, sample_weight: DaskObject = None, *,
+        client: DaskObject = None, patience: float = PATIENCE,
     ) -> None:  # fmt: skip
         check_loss(loss)
         recipes = dask_recipes(X, y, sample_weight)
@@ -49,8 +49,9 @@ class DistributedLinearModel(LinearModel):
 
     @classmethod
     def from_parts(
-        cls, parts: Iterable[Any], loss: Loss, *, client: Any = None, format: str | None = None,
-        target: str | None = None, n_features: int | None = None, dtype: Any = np.float64,
+        cls, parts: Iterable[PartLike], loss: Loss, *, client: DaskObject = None,
+        format: str | None = None, target: str | None = None, n_features: int | None = None,
+        dtype: DTypeLike = np.float64,
         patience: float = PATIENCE,
     ) -> "DistributedLinearModel":  # fmt: skip
         """From files that every worker can read, or functions that return (X, y[, weight]).
@@ -79,7 +80,7 @@ class DistributedLinearModel(LinearModel):
                 raise ValueError(f"{recipe}: {error}") from None
         LinearModel.__init__(self, rows, y, loss, weight)
         self._total = float(self.n_terms if weight is None else weight.sum(dtype=np.float64))
-        self._whole: tuple[Any, float, Any] = (None, math.nan, None)
+        self._whole: tuple[Array, float, Array] | None = None
 
     @property
     def traffic(self) -> Traffic:
@@ -97,7 +98,7 @@ class DistributedLinearModel(LinearModel):
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         return self.value(x), self.gradient(x)
 
-    def local_points(self, x: Array, how: dict[str, Any]) -> Array:
+    def local_points(self, x: Array, how: Common) -> Array:
         """The mean, weighted by rows, of the points that the parts reach by themselves."""
         sizes = np.diff(self.rows.starts) / self.n_terms
         return self.rows.mean_of_points(
@@ -106,17 +107,17 @@ class DistributedLinearModel(LinearModel):
 
     def _measured(self, x: Array) -> tuple[float, Array]:
         """Value and gradient at x in one round trip, remembered for the last x."""
-        known = self._whole[0]
-        if known is None or known.dtype != x.dtype or not np.array_equal(known, x):
-            self._whole = (x.copy(), *self.rows.risk(x, self.loss, self._total))
-        return self._whole[1], self._whole[2]
+        whole = self._whole
+        if whole is None or whole[0].dtype != x.dtype or not np.array_equal(whole[0], x):
+            whole = self._whole = (x.copy(), *self.rows.risk(x, self.loss, self._total))
+        return whole[1], whole[2]
 
     def __repr__(self) -> str:
         return f"DistributedLinearModel({self.rows}, {type(self.loss).__name__})"
 
 
 def distributed_rows(
-    recipes: Sequence[PartRecipe], *, client: Any = None, n_features: int | None = None,
+    recipes: Sequence[PartRecipe], *, client: DaskObject = None, n_features: int | None = None,
     patience: float = PATIENCE,
 ) -> DistributedRows:  # fmt: skip
     """Rows made by these recipes, on the workers of the client."""

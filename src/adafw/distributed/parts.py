@@ -3,17 +3,21 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.distributed.recipes import Block
+from adafw.distributed.typing import Common, Own, Summed, Told
 from adafw.distributed.wire import pack
+from adafw.losses import Loss
 from adafw.objectives import LinearModel
 from adafw.rows import Rows, as_rows
 from adafw.rows.csr import as_csr
+from adafw.rows.files import InMemory
 from adafw.rows.working import WorkingRows
+from adafw.typing import Array
 
 #: Entries whose fingerprint is taken at a time.
 _SLICE = 1 << 20
@@ -56,7 +60,7 @@ class HeldPart:
     _doubled: Rows | None = None
     _working: tuple[NDArray[np.int64], WorkingRows] | None = None
     _narrow: tuple[NDArray[np.int64], Rows] | None = None
-    _model: Any = field(default=None, repr=False)
+    _model: tuple[str, Rows, LinearModel] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, block: Block, name: str) -> "HeldPart":
@@ -100,7 +104,7 @@ class HeldPart:
             self._working = (chosen, self.rows.working(chosen, last))
         return self._working[1]
 
-    def model(self, loss: Any, rows: Rows) -> LinearModel | None:
+    def model(self, loss: Loss, rows: Rows) -> LinearModel | None:
         """The mean loss of this part alone, in its own weights; None if they are all 0."""
         weight = self.block.weight
         if weight is not None and not weight.any():
@@ -110,29 +114,30 @@ class HeldPart:
         return self._model[2]
 
 
+Result: TypeAlias = tuple[Summed, Told]
 #: (part, x, common, own) -> (what is summed over the parts, what is of this part alone).
-Operation = Callable[[HeldPart, Any, dict[str, Any], dict[str, Any]], tuple[tuple[Any, ...], Any]]
+Operation = Callable[[HeldPart, Array, Common, Own], Result]
 
 
-def _rows(part: HeldPart, common: dict[str, Any]) -> Rows:
+def _rows(part: HeldPart, common: Common) -> Rows:
     return part.seen_as(common["dtype"], common.get("columns"))
 
 
-def _dot(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _dot(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (), _rows(part, common).dot(x, own.get("batch"))
 
 
-def _combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _combine(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (_rows(part, common).combine(own["p"], own.get("batch")),), None
 
 
-def _dot_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _dot_matrix(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (), _rows(part, common).dot_matrix(x.reshape(-1, common["outputs"]), own.get("batch"))
 
 
-def _combine_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _combine_matrix(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """Without the copy of the rows by columns that one machine would make: memory is short here."""
-    rows: Any = _rows(part, common)
+    rows = cast(InMemory, _rows(part, common))
     p = own["p"]
     if "batch" in own:
         return (rows.combine_matrix(p, own["batch"]).reshape(-1),), None
@@ -141,17 +146,17 @@ def _combine_matrix(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (total.reshape(-1),), None
 
 
-def _pull(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _pull(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     slopes, total = _rows(part, common).pull(x, own["how"], own["batch"])
     return (total,), slopes
 
 
-def _curve(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _curve(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     image, move = _rows(part, common).curve(own["p"], x)
     return (image,), move
 
 
-def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _risk(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """This part's share of the mean loss, and its gradient; predictions are never sent."""
     rows = _rows(part, common)
     f = part.model(common["loss"], rows)
@@ -163,11 +168,11 @@ def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (value * count / common["total"], gradient * (count / common["total"])), None
 
 
-def _gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _gram(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (_rows(part, common).gram(own["p"]),), None
 
 
-def _moments(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _moments(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """(total weight, mean, variance) of the columns: the coordinator joins them."""
     rows, w = _rows(part, common), own["p"]
     total = float(w.sum(dtype=np.float64))
@@ -177,37 +182,37 @@ def _moments(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (), (total, mean, rows.variances(w))
 
 
-def _norms(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _norms(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (), _rows(part, common).norms(common["p"], common["axis"])
 
 
-def _take(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _take(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     taken = _rows(part, common).take(own["batch"])
     return (), (taken.parts(), taken.shape)
 
 
-def _columns(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _columns(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     narrow = part.rows.columns(common["chosen"])
     return (), (narrow.parts(), narrow.shape)
 
 
-def _working_dot(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _working_dot(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (), part.working(common["chosen"]).dot(common["w"])
 
 
-def _working_combine(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _working_combine(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (part.working(common["chosen"]).combine(own["p"]),), None
 
 
-def _working_squares(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _working_squares(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (part.working(common["chosen"]).squares(own["p"]),), None
 
 
-def _working_product(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _working_product(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     return (part.working(common["chosen"]).product(own["p"], common["w"]),), None
 
 
-def _working_gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _working_gram(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """The lower triangle, row by row, from row `first` on."""
     size, first = common["chosen"].size, common["first"]
     gram = np.zeros((size, size))
@@ -215,7 +220,7 @@ def _working_gram(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (gram[np.tril_indices(size)][first * (first + 1) // 2 :],), None
 
 
-def _mark(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _mark(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """A sum over the entries that does not depend on how the rows are cut into parts."""
     arrays, n = part.rows.parts(), part.rows.shape[1]
     values = arrays["data"].reshape(-1)
@@ -237,7 +242,7 @@ def _mark(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     return (), int(total)
 
 
-def _local(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
+def _local(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
     """Iterations on these rows alone; the point reached, with the weight of the part."""
     from adafw.distributed.local_run import run_locally
 
@@ -256,7 +261,7 @@ OPERATIONS: dict[str, Operation] = {
 }  # fmt: skip
 
 
-def summed(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def summed(results: list[Summed]) -> Summed:
     """The sums over the parts, in their order; vectors in their shortest form."""
     totals = [
         math.fsum(v) if isinstance(v[0], float) else _add(v) for v in zip(*results, strict=True)
@@ -267,7 +272,7 @@ def summed(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     )
 
 
-def _add(values: tuple[Any, ...]) -> Any:
+def _add(values: Summed) -> Any:
     total = values[0]
     for value in values[1:]:
         total = total + value

@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from adafw.distributed.typing import DaskObject
 from adafw.io.tables import ColumnChoice, format_of, read_table
+from adafw.typing import MatrixLike
 
 
 @dataclass(frozen=True)
 class Block:
     """Rows, targets and weights as a recipe makes them; `zero_based` of LIBSVM files only."""
 
-    X: Any
+    X: MatrixLike
     y: NDArray[Any]
     weight: NDArray[Any] | None = None
     zero_based: bool | None = None
@@ -28,7 +30,7 @@ class PartRecipe(Protocol):
     def __str__(self) -> str:
         """What errors call it."""
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[DaskObject, ...]:
         """What `make` takes: Dask's delayed values are computed on the way."""
 
     def bare(self) -> "PartRecipe":
@@ -53,7 +55,7 @@ class FilePart:
     def __str__(self) -> str:
         return self.path
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[DaskObject, ...]:
         return ()
 
     def bare(self) -> "FilePart":
@@ -75,14 +77,14 @@ class FilePart:
 class CallPart:
     """A function without arguments that returns (X, y) or (X, y, sample_weight)."""
 
-    call: Callable[[], tuple[Any, ...]]
+    call: Callable[[], tuple[MatrixLike, ...]]
     number: int
 
     def __str__(self) -> str:
         name = getattr(self.call, "__name__", type(self.call).__name__)
         return f"part {self.number} ({name})"
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[DaskObject, ...]:
         return ()
 
     def bare(self) -> "CallPart":
@@ -104,29 +106,33 @@ class CallPart:
 class DaskPart:
     """A block of rows of dask arrays, with its targets and weights."""
 
-    blocks: tuple[Any, ...]
+    blocks: tuple[DaskObject, ...]
     number: int
     outputs: bool = False  #: whether there may be several targets a row
 
     def __str__(self) -> str:
         return f"block {self.number} of X"
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[DaskObject, ...]:
         return self.blocks
 
     def bare(self) -> "DaskPart":
         return replace(self, blocks=())
 
-    def make(self, X: Any, y: Any, weight: Any = None) -> Block:
+    def make(self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None = None) -> Block:
         return _block(self, X, y, weight, self.outputs)
 
     def settled(self, n_features: int, zero_based: bool | None) -> "DaskPart":
         return self
 
 
+#: A file name, or a function that returns (X, y) or (X, y, sample_weight).
+PartLike = str | os.PathLike[str] | Callable[[], tuple[MatrixLike, ...]]
+
+
 def as_recipes(
-    parts: Iterable[Any], *, format: str | None, target: str | None, n_features: int | None,
-    dtype: Any,
+    parts: Iterable[PartLike], *, format: str | None, target: str | None, n_features: int | None,
+    dtype: DTypeLike,
 ) -> list[FilePart | CallPart]:  # fmt: skip
     """File names and callables as recipes."""
     if isinstance(parts, str | os.PathLike):
@@ -149,7 +155,13 @@ def as_recipes(
     return found
 
 
-def _block(recipe: Any, X: Any, y: Any, weight: Any = None, outputs: bool = False) -> Block:
+def _block(
+    recipe: object,
+    X: MatrixLike,
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+    outputs: bool = False,
+) -> Block:
     y = np.asarray(y)
     if y.shape[:1] != X.shape[:1] or y.ndim > 1 + outputs:
         raise ValueError(

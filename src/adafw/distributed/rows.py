@@ -2,23 +2,24 @@
 
 import math
 import time
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.distributed.crew import Traffic
 from adafw.distributed.engine import Answer, Engine
+from adafw.distributed.typing import Common, Each, Own
 from adafw.distributed.working import DistributedWorking
+from adafw.losses import Loss
 from adafw.rows import Rows, as_rows
 from adafw.rows.base import Pull, Vector, mean_weights
 from adafw.rows.centred import CentredRows
 from adafw.rows.csr import as_csr
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import WorkingRows
-from adafw.typing import Batch, Plain
+from adafw.typing import Array, Batch, Plain
 
 #: Up to so many rows or columns the spectral norm is computed exactly.
 _EXACT = 1024
@@ -42,7 +43,10 @@ class DistributedRows(Rows):
     remote = True
 
     def __init__(
-        self, engine: Engine, dtype: Any = None, chosen: NDArray[np.int64] | None = None
+        self,
+        engine: Engine,
+        dtype: DTypeLike | None = None,
+        chosen: NDArray[np.int64] | None = None,
     ) -> None:
         self.engine, self.chosen = engine, chosen
         headers = engine.known_headers
@@ -78,7 +82,7 @@ class DistributedRows(Rows):
         parts, positions, local = self._split(batch)
         if not parts:
             return np.zeros(self.shape[1], self.dtype)
-        own = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
+        own: dict[int, Own] = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
         return self._ask("combine", parts, own=own.__getitem__).total
 
     def dot_matrix(self, x: Vector, batch: Batch = None) -> Vector:
@@ -86,11 +90,13 @@ class DistributedRows(Rows):
         if not x.shape[1]:
             return super().dot_matrix(x, batch)
         x = _checked(x, self.shape[1], "x")
-        how: dict[str, Any] = {"x": x, "common": {"outputs": x.shape[1]}}
+        common: Common = {"outputs": x.shape[1]}
         if batch is None:
-            return self._ask("dot_matrix", **how).by_rows()
+            return self._ask("dot_matrix", x=x, common=common).by_rows()
         parts, positions, local = self._split(batch)
-        answer = self._ask("dot_matrix", parts, **how, own=lambda k: {"batch": local[k]})
+        answer = self._ask(
+            "dot_matrix", parts, x=x, common=common, own=lambda k: {"batch": local[k]}
+        )
         return answer.by_rows(positions, len(batch), (x.shape[1],), self.dtype)
 
     def combine_matrix(self, weights: Vector, batch: Batch = None) -> Vector:
@@ -102,7 +108,7 @@ class DistributedRows(Rows):
             return self._ask("combine_matrix", own=own).total.reshape(shape)
         weights = _checked(weights, len(batch), "weights")
         parts, positions, local = self._split(batch)
-        each = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
+        each: dict[int, Own] = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
         return self._ask("combine_matrix", parts, own=each.__getitem__).total.reshape(shape)
 
     def pull(self, x: Vector, how: Pull, batch: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
@@ -111,7 +117,7 @@ class DistributedRows(Rows):
         parts, positions, local = self._split(batch)
         if not parts:
             return np.empty(0, self.dtype), np.zeros(self.shape[1], self.dtype)
-        own = {k: {"how": how.part(positions[k]), "batch": local[k]} for k in parts}
+        own: dict[int, Own] = {k: {"how": how.part(positions[k]), "batch": local[k]} for k in parts}
         answer = self._ask("pull", parts, x=x, own=own.__getitem__)
         return answer.by_rows(positions, len(batch), (), self.dtype), answer.total
 
@@ -122,19 +128,17 @@ class DistributedRows(Rows):
         )
         return answer.total, answer.by_rows()
 
-    def risk(self, x: Vector, loss: Any, total: float) -> tuple[float, Vector]:
+    def risk(self, x: Vector, loss: Loss, total: float) -> tuple[float, Vector]:
         """(mean loss, its gradient), from the targets and weights that the parts came with.
 
         Neither predictions nor slopes travel: x goes out, one vector a worker comes back. `total`
         is the sum of all weights.
         """
-        common = {"loss": loss, "total": total}
+        common: Common = {"loss": loss, "total": total}
         value, gradient = self._ask("risk", x=_checked(x, self.shape[1], "x"), common=common).summed
         return float(value), gradient
 
-    def mean_of_points(
-        self, x: Vector, how: dict[str, Any], own: Callable[[int], dict[str, Any]]
-    ) -> Vector:
+    def mean_of_points(self, x: Vector, how: Common, own: Each) -> Vector:
         """What local iterations from x lead to, on average (`local_steps`)."""
         return self._ask("local", x=x, common=how, own=own).total
 
@@ -270,16 +274,19 @@ class DistributedRows(Rows):
         return found if self.chosen is None else self.chosen[found]
 
     def _ask(
-        self, operation: str, parts: Any = None, *, x: Any = None, common: Any = None,
-        own: Callable[[int], dict[str, Any]] = lambda k: {},
+        self, operation: str, parts: list[int] | None = None, *, x: Array | None = None,
+        common: Common | None = None,
+        own: Each = lambda k: {},
     ) -> Answer:  # fmt: skip
         common = {"dtype": self.dtype.name, "columns": self.chosen, **(common or {})}
         return self.engine.ask(operation, parts, x=x, common=common, own=own)
 
-    def _slices(self, weights: Vector) -> Callable[[int], dict[str, Any]]:
+    def _slices(self, weights: Vector) -> Each:
         return lambda k: {"p": weights[self.starts[k] : self.starts[k + 1]]}
 
-    def _split(self, batch: Any) -> tuple[list[int], dict[int, Any], dict[int, Any]]:
+    def _split(
+        self, batch: NDArray[np.integer[Any]]
+    ) -> tuple[list[int], dict[int, NDArray[np.int64]], dict[int, NDArray[np.uint32]]]:
         """(parts that hold some of the batch, positions in it, row numbers within the part)."""
         rows = np.asarray(batch, np.int64)
         if rows.size and (rows.min() < 0 or rows.max() >= self.shape[0]):
@@ -327,7 +334,7 @@ def _stacked(pieces: list[tuple[dict[str, NDArray[Any]], tuple[int, int]]]) -> R
     return as_rows(as_csr(data, indices, indptr, shape), finite=True)
 
 
-def _checked(v: Any, size: int, name: str) -> Any:
+def _checked(v: Vector, size: int, name: str) -> Vector:
     if v.shape[:1] != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {v.shape}.")
     return np.ascontiguousarray(v)

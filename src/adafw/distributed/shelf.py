@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from distributed import WorkerPlugin, get_worker
@@ -15,7 +15,9 @@ from distributed.protocol import to_serialize
 
 from adafw.distributed.parts import OPERATIONS, Header, HeldPart, summed
 from adafw.distributed.recipes import PartRecipe
+from adafw.distributed.typing import DaskObject, Own, Summed, Told
 from adafw.distributed.wire import Failed, Message, Missing, Reply
+from adafw.typing import Array
 
 #: The name of the handler, of the plugin and of the extension that holds the parts.
 NAME = "adafw"
@@ -28,12 +30,12 @@ class Shelf:
 
     def __init__(self, threads: int) -> None:
         self.parts: dict[tuple[str, int], HeldPart] = {}
-        self.points: dict[str, OrderedDict[int, Any]] = {}
+        self.points: dict[str, OrderedDict[int, Array]] = {}
         self._lock = threading.Lock()  # of the points: several coordinators may ask at a time
         self.pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="adafw")
         self.closed = False
 
-    async def answer(self, message: Any = None, **_: Any) -> dict[str, Any]:
+    async def answer(self, message: Message, **_: Any) -> dict[str, Any]:
         """The handler: off the event loop, which must go on beating."""
         loop = asyncio.get_running_loop()
         try:
@@ -54,10 +56,11 @@ class Shelf:
             parts = [self.parts[message.data, k] for k in message.parts]
             operation = OPERATIONS[message.operation]
 
-            def one(part: HeldPart, own: dict[str, Any]) -> Any:
+            def one(part: HeldPart, own: Own) -> tuple[Summed, Told, float]:
                 began = time.thread_time()
                 with np.errstate(over="ignore", invalid="ignore"):
-                    total, alone = operation(part, x, message.common, own)
+                    # Operations that use x are sent one.
+                    total, alone = operation(part, cast(Array, x), message.common, own)
                 return total, alone, time.thread_time() - began
 
             totals, alone, seconds = zip(*self.pool.map(one, parts, message.own), strict=True)
@@ -66,7 +69,7 @@ class Shelf:
             # A worker that leaves takes its threads away first: others have to make its parts.
             return Missing(message.parts) if self.closed else Failed.by(error)
 
-    def _point(self, message: Message) -> Any:
+    def _point(self, message: Message) -> Array | None:
         """x, kept for the messages to come; None if what it builds on is not there."""
         if message.x is None:
             return None
@@ -102,12 +105,12 @@ class ShelfPlugin(WorkerPlugin):  # type: ignore[misc]
     name = NAME
     idempotent = True
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: DaskObject) -> None:
         """Called by Dask on the worker."""
         shelf = worker.extensions.setdefault(NAME, Shelf(worker.state.nthreads))
         worker.handlers[NAME] = shelf.answer
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: DaskObject) -> None:
         """Called by Dask on the worker."""
         worker.extensions[NAME].close()
 
@@ -118,7 +121,7 @@ class DeafPlugin(WorkerPlugin):  # type: ignore[misc]
     name = f"{NAME}-deaf"
     idempotent = True
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: DaskObject) -> None:
         """Called by Dask on the worker."""
         own_process = multiprocessing.parent_process() is not None
         if own_process and threading.current_thread() is threading.main_thread():

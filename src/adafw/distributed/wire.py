@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.distributed.typing import Common, Own, Summed, Told
+
 Vector = NDArray[Any]
 
 #: Bytes of a position beside those of its value.
@@ -60,8 +62,8 @@ class Message:
     data: str  #: whose parts
     parts: list[int]
     operation: str
-    common: dict[str, Any]
-    own: list[dict[str, Any]]  #: for each part
+    common: Common
+    own: list[Own]  #: for each part
     x: Packed | None = None
     version: int = 0  #: of x
 
@@ -74,8 +76,8 @@ class Message:
 class Reply:
     """Sums over the parts, and one thing a part."""
 
-    summed: tuple[Any, ...] = ()
-    own: list[Any] = field(default_factory=list)
+    summed: Summed = ()
+    own: list[Told] = field(default_factory=list)
     seconds: float = 0.0  #: of CPU that the operation took
 
     @property
@@ -109,7 +111,7 @@ class Failed:
         return cls(error)
 
 
-def size_of(thing: Any) -> int:
+def size_of(thing: object) -> int:
     """Bytes of the arrays in it."""
     if isinstance(thing, np.ndarray | Packed):
         return int(thing.nbytes)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.distributed.engine import Answer
+from adafw.distributed.typing import Each
 from adafw.rows.base import Vector
 from adafw.rows.working import WorkingRows
 
@@ -24,7 +25,7 @@ class DistributedWorking(WorkingRows):
 
     def __init__(
         self, chosen: NDArray[np.int64], size: int, ask: Callable[..., Answer],
-        slices: Callable[[Vector], Callable[[int], dict[str, Any]]],
+        slices: Callable[[Vector], Each],
     ) -> None:  # fmt: skip
         self.chosen, self.size, self._rows_ask, self._slices = chosen, size, ask, slices
         self.gram_pays, self.gram_work = chosen.size <= MOST_ATOMS, math.inf  # a trip is dear
@@ -47,6 +48,6 @@ class DistributedWorking(WorkingRows):
         some = slice(first * (first + 1) // 2, None)
         gram[rows[some], columns[some]] += total
 
-    def _ask(self, operation: str, p: Any = None, **common: Any) -> Answer:
+    def _ask(self, operation: str, p: Vector | None = None, **common: Any) -> Answer:
         own = (lambda k: {}) if p is None else self._slices(p)
         return self._rows_ask(operation, common={"chosen": self.chosen, **common}, own=own)

@@ -2,11 +2,17 @@
 
 import textwrap
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import Band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
 
 #: Colours that colour-blind readers tell apart (after Wong 2011), by family of methods.
 _PALETTES = {
@@ -17,12 +23,14 @@ _PALETTES = {
     "other": ("#000000", "#c43c6e", "#117733"),
 }
 
+#: Keywords of matplotlib's `plot`.
 Style = dict[str, Any]
 
 
 def by_case(
-    outcome: Outcome, draw_case: Callable[[Any, Outcome, Any, dict[str, Style]], Any]
-) -> Any:
+    outcome: Outcome,
+    draw_case: "Callable[[SubFigure, Outcome, Case[Method], dict[str, Style]], None]",
+) -> "Figure":
     """A figure with a part for each case, drawn by `draw_case(part, outcome, case, styles)`."""
     from matplotlib.figure import Figure
 
@@ -36,7 +44,7 @@ def by_case(
     return figure
 
 
-def draw_band(axis: Any, band: Band | None, style: Style) -> None:
+def draw_band(axis: "Axes", band: Band | None, style: Style) -> None:
     """A curve (x, middle, lower, upper) and its band; nothing for None."""
     if band is None:  # nothing positive to show on a logarithmic axis
         return
@@ -50,13 +58,15 @@ def verbatim(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def plain(axis: Any) -> None:
+def plain(axis: "Axes") -> None:
     """A light grid, no frame."""
     axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _explain(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
+def _explain(
+    part: "SubFigure", outcome: Outcome, case: Case[Method], styles: dict[str, Style]
+) -> None:
     """The legend of a case's axes, and a title that says what the data are."""
     handles = [_handle(curve, styles[curve.label]) for curve in outcome.of(case)]
     part.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8.5)
@@ -66,7 +76,7 @@ def _explain(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, 
     part.suptitle(verbatim(text), fontsize=9.5, color=colour)
 
 
-def _handle(curve: Curve, style: Style) -> Any:
+def _handle(curve: Curve, style: Style) -> "Line2D":
     from matplotlib.lines import Line2D
 
     table = curve.method.options

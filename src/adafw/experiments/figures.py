@@ -3,7 +3,7 @@
 import io
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.drawing import verbatim
 from adafw.experiments.kinds import kind_of
@@ -11,8 +11,11 @@ from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Spec
 from adafw.io.atomic import replacing
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw(outcome: Outcome) -> Any:
+
+def draw(outcome: Outcome) -> "Figure":
     """A matplotlib figure."""
     spec = outcome.spec
     figure = kind_of(spec).draw(outcome)
@@ -33,7 +36,7 @@ def _foot(spec: Spec) -> str:
     return "\n".join(textwrap.fill(note, 190) for note in (head, *spec.notes))
 
 
-def svg(figure: Any) -> str:
+def svg(figure: "Figure") -> str:
     """The figure as SVG text with a fixed salt, so that the same data give the same bytes."""
     import matplotlib
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from adafw.typing import Json, Table
+
 #: What the keys of a file must be, and that in words.
 _TYPES: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("name", "title", "network", "series", "label", "note"), (str, "a text")),
@@ -14,7 +16,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def check_types(table: dict[str, Any], source: str) -> None:
+def check_types(table: Table, source: str) -> None:
     """Refuses a value that is not of the kind its key asks for."""
     inside: dict[str, type] = {"texts": str, "tables": dict}
     for key, value in table.items():
@@ -27,7 +29,7 @@ def check_types(table: dict[str, Any], source: str) -> None:
             raise ValueError(f"{key} must be {words} in {source}, got {value!r}.")
 
 
-def only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def only(table: Mapping[str, Json], known: tuple[str, ...], where: str) -> None:
     """Refuses a table with a key that has no meaning there."""
     unknown = sorted(set(table) - set(known))
     if unknown:

@@ -7,14 +7,19 @@ asks a `Kind` and knows none of them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case, Method, Spec
+from adafw.experiments.spec import About, Case, Method, Spec
 from adafw.experiments.verdicts import Claim
 from adafw.experiments.work import WorkItem
-from adafw.recorder import Records
+from adafw.recorder import AnyRecords
 from adafw.tuning import Measure, Trial, Tuning
+from adafw.typing import Json, Plain, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 C = TypeVar("C", bound=Case[Method])
 M = TypeVar("M", bound=Method)
@@ -25,7 +30,7 @@ class Extra(NamedTuple):
 
     role: str
     method: Method
-    budget: Mapping[str, Any]
+    budget: Mapping[str, Json]
 
 
 class Kind(ABC, Generic[C, M]):
@@ -42,7 +47,7 @@ class Kind(ABC, Generic[C, M]):
     key: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]]
-    trace: ClassVar[type[Records[Any]]]
+    trace: ClassVar[type[AnyRecords]]
     step: ClassVar[str]
     spread: ClassVar[str]
     rule: ClassVar[str]
@@ -51,14 +56,14 @@ class Kind(ABC, Generic[C, M]):
     is_long: ClassVar[bool] = False
 
     @abstractmethod
-    def case(self, table: dict[str, Any], source: str, folder: str) -> C:
+    def case(self, table: Table, source: str, folder: str) -> C:
         """The case of a problem's table; whatever can be made is, so that mistakes are told."""
 
     @abstractmethod
-    def budget(self, table: Any, source: str) -> dict[str, Any]:
+    def budget(self, table: Json, source: str) -> Table:
         """The budget of a run, checked."""
 
-    def search_budget(self, table: Any, source: str) -> dict[str, Any]:
+    def search_budget(self, table: Json, source: str) -> Table:
         """The budget of a run of a search, and what else bounds the search, checked."""
         return self.budget(table, source)
 
@@ -67,7 +72,7 @@ class Kind(ABC, Generic[C, M]):
         """Refuses what does not go together, before any work."""
 
     @abstractmethod
-    def store(self, case: C, parts: Path) -> dict[str, Any]:
+    def store(self, case: C, parts: Path) -> About:
         """Writes the data for the workers to map; returns what they are.
 
         That is name, description, is_stand_in, label and shape. Refuses, before any run, what only
@@ -79,7 +84,7 @@ class Kind(ABC, Generic[C, M]):
         """The runs on a case that are not compared."""
 
     @abstractmethod
-    def run(self, item: WorkItem[C, M]) -> dict[str, Any]:
+    def run(self, item: WorkItem[C, M]) -> Table:
         """In a worker: the outcome of a run, {status, records, ...}, from its last saved state on.
 
         Saves the state and raises `Stopped` when asked to stop.
@@ -91,7 +96,7 @@ class Kind(ABC, Generic[C, M]):
 
     @abstractmethod
     def tune(
-        self, case: C, method: M, budget: Mapping[str, Any], measure: Measure, seed: int,
+        self, case: C, method: M, budget: Mapping[str, Json], measure: Measure, seed: int,
         report: Callable[[Trial], None] | None,
     ) -> Tuning:  # fmt: skip
         """The paper's search for a learning rate, for `adafw tune`."""
@@ -101,7 +106,7 @@ class Kind(ABC, Generic[C, M]):
         """Verdicts on all claims that the file names."""
 
     @abstractmethod
-    def draw(self, outcome: Outcome) -> Any:
+    def draw(self, outcome: Outcome) -> "Figure":
         """A matplotlib figure, but for its title and foot."""
 
     @abstractmethod
@@ -113,5 +118,9 @@ class Kind(ABC, Generic[C, M]):
         """Column -> numbers over seeds at the end of the runs, for summary.json."""
 
     @abstractmethod
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
+    def summary(self, outcome: Outcome) -> dict[str, Plain]:
         """What summary.json has beside what it has for every kind."""
+
+
+#: One of any kind: of its cases and methods only it knows the types.
+AnyKind: TypeAlias = Kind[Any, Any]

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from adafw import checks
 from adafw.experiments.keys import check_types, only
-from adafw.experiments.kind import Kind
+from adafw.experiments.kind import AnyKind
 from adafw.experiments.kinds import KINDS, kind_of_tables
 from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.values import SEARCHED
 from adafw.tuning import TUNING_SEED
+from adafw.typing import Json, Table
 
 _KEYS = ("name", "title", "budget", "seeds", "repeats", "notes", "claims", "goals", "search")
 #: Keys of a problem's table, which stand in the file itself where there is one problem.
@@ -61,7 +61,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
     return file.read_text(encoding="utf-8"), str(file.parent)
 
 
-def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+def _merged(document: Table, overrides: Table) -> Table:
     """The document with the quick table laid over it; data.<problem> where there are several."""
     merged = dict(document)
     for key, value in overrides.items():
@@ -77,10 +77,10 @@ def _merged(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, An
     return merged
 
 
-def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
+def _spec(document: Table, source: str, folder: str) -> Spec:
     only(document, (*_KEYS, "problems", *(k for k in _CASE_KEYS if k != "name")), source)
     check_types(document, source)
-    name = document.get("name", Path(source).stem)
+    name: str = document.get("name", Path(source).stem)
     tables = document.get("problems")
     if tables is None:
         # One problem, whose keys stand in the file itself: from here on there is one form.
@@ -109,7 +109,7 @@ def _spec(document: dict[str, Any], source: str, folder: str) -> Spec:
     return spec
 
 
-def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str) -> Case[Method]:
+def _case(kind: AnyKind, table: Table, source: str, folder: str) -> Case[Method]:
     check_types(table, source)
     only(table, (*kind.needed, *kind.optional), source)
     for key in kind.needed:
@@ -119,7 +119,7 @@ def _case(kind: Kind[Any, Any], table: dict[str, Any], source: str, folder: str)
     return kind.case(table, source, folder)
 
 
-def check_seeds(seeds: Sequence[Any]) -> tuple[int, ...]:
+def check_seeds(seeds: Sequence[Json]) -> tuple[int, ...]:
     """Seeds to judge by: different ones, and not the one that learning rates are tuned on."""
     found = tuple(checks.integer(seed, "seeds", 0) for seed in seeds)
     if not found or len(set(found)) < len(found) or TUNING_SEED in found:
@@ -138,9 +138,7 @@ def _check_name(what: str, name: str, source: str) -> None:
         )
 
 
-def _search_budget(
-    kind: Kind[Any, Any], table: Any, cases: Sequence[Case[Method]], source: str
-) -> dict[str, Any]:
+def _search_budget(kind: AnyKind, table: Json, cases: Sequence[Case[Method]], source: str) -> Table:
     wanted = any(method.searched for case in cases for method in case.methods)
     if wanted != bool(table):
         raise ValueError(

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from adafw.experiments.spec import Case, Method, Spec
+from adafw.experiments.spec import About, Case, Method, Spec
 from adafw.experiments.spread import Column
-from adafw.recorder import Records
+from adafw.recorder import AnyRecords
+from adafw.typing import Json, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Curve:
 
     case: Case[Method]
     method: Method
-    traces: Mapping[int, Records[Any]]
+    traces: Mapping[int, AnyRecords]
     statuses: Mapping[int, str]
     path: str = ""
     step_seconds: Mapping[int, float] = field(default_factory=dict)
@@ -52,11 +52,11 @@ class Outcome:
     """
 
     spec: Spec
-    data: Mapping[str, dict[str, Any]]
+    data: Mapping[str, About]
     curves: tuple[Curve, ...]
-    extras: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    searches: Sequence[dict[str, Any]] = ()
+    extras: Mapping[str, Mapping[str, Table]] = field(default_factory=dict)
+    environment: Mapping[str, Json] = field(default_factory=dict)
+    searches: Sequence[Table] = ()
 
     def of(self, case: Case[Method]) -> list[Curve]:
         """The curves of one case."""

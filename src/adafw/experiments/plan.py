@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import adafw
 from adafw.experiments.kinds import kind_of
@@ -13,6 +12,7 @@ from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.work import RUN, SEARCH, AnyItem, WorkItem, digest
 from adafw.io.atomic import write_text
 from adafw.tuning import TUNING_SEED, power_of_ten
+from adafw.typing import Json, Table
 
 
 def parts_of(case: Case[Method], work: Path) -> Path:
@@ -72,8 +72,8 @@ def searches_of(spec: Spec, parts: Mapping[str, Path], work: Path) -> list[AnyIt
 
 
 def _item(
-    spec: Spec, role: str, case: Case[Method], method: Method, seed: int, budget: Mapping[str, Any],
-    parts: Mapping[str, Path], start: Path,
+    spec: Spec, role: str, case: Case[Method], method: Method, seed: int,
+    budget: Mapping[str, Json], parts: Mapping[str, Path], start: Path,
 ) -> AnyItem:  # fmt: skip
     where = parts[case.name]
     # Whatever changes the outcome is in the file's name, so that no stale run is ever taken up.
@@ -83,7 +83,7 @@ def _item(
     return WorkItem(spec.kind, role, case, method, seed, dict(budget), where, file, state_file)
 
 
-def with_rates(spec: Spec, searches: Sequence[AnyItem]) -> tuple[Spec, list[dict[str, Any]]]:
+def with_rates(spec: Spec, searches: Sequence[AnyItem]) -> tuple[Spec, list[Table]]:
     """The experiment with the rates that were found, and what every search tried."""
     rates, tried = {}, []
     for item in searches:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.verdicts import Claim
 from adafw.page import definitions, html_table, page, zoomed
+from adafw.typing import Json
 
 
 def render(outcome: Outcome, claims: list[Claim], svg: str) -> str:
@@ -82,6 +82,6 @@ def _notes(outcome: Outcome) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _environment(table: Mapping[str, Any]) -> str:
+def _environment(table: Mapping[str, Json]) -> str:
     flat = {**{k: v for k, v in table.items() if k != "packages"}, **table["packages"]}
     return definitions(flat)

@@ -10,30 +10,31 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Case, Method, Spec
+from adafw.experiments.spec import About, Case, Method, Spec
 from adafw.experiments.verdicts import Claim
 from adafw.experiments.work import RUN, AnyItem
 from adafw.io.atomic import write_text
-from adafw.recorder import Records
+from adafw.recorder import AnyRecords
+from adafw.typing import Plain, Table
 
 
 def collect(
     spec: Spec,
-    data: dict[str, dict[str, Any]],
+    data: dict[str, About],
     items: Sequence[AnyItem],
     workers: int,
-    searches: Sequence[dict[str, Any]] = (),
+    searches: Sequence[Table] = (),
 ) -> Outcome:
     """Reads the files of all finished runs; `searches`: what was tried before them."""
     curves: list[Curve] = []
-    extras: dict[str, dict[str, dict[str, Any]]] = {}
-    compared: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    extras: dict[str, dict[str, Table]] = {}
+    compared: dict[tuple[str, str, int], list[Table]] = {}
     for item in items:
         found = json.loads(item.file.read_text())
         # Repeats of a seed come one after the other, in the order of the plan.
@@ -53,8 +54,8 @@ def collect(
 def _curve(
     case: Case[Method],
     method: Method,
-    runs: dict[int, list[dict[str, Any]]],
-    trace: type[Records[Any]],
+    runs: dict[int, list[Table]],
+    trace: type[AnyRecords],
 ) -> Curve:
     """The runs of one method on one case: for each seed, its repeats."""
     first = {seed: repeats[0] for seed, repeats in runs.items()}
@@ -73,7 +74,7 @@ def _curve(
     )
 
 
-def _provenance(made: list[dict[str, str]]) -> dict[str, Any]:
+def _provenance(made: list[dict[str, str]]) -> dict[str, Plain]:
     """When the runs ended, and the marks of the sources that made them."""
     dates = sorted(run["date"] for run in made)
     return {
@@ -83,7 +84,7 @@ def _provenance(made: list[dict[str, str]]) -> dict[str, Any]:
     }
 
 
-def _merged(runs: list[dict[str, Any]], trace: type[Records[Any]]) -> Records[Any]:
+def _merged(runs: list[Table], trace: type[AnyRecords]) -> AnyRecords:
     """Repeats of one seed do the same work; what differs is time, of which the median is taken."""
     rows = [list(row) for row in runs[0]["records"]]
     for name in ("cpu_seconds", "wall_seconds"):
@@ -95,7 +96,7 @@ def _merged(runs: list[dict[str, Any]], trace: type[Records[Any]]) -> Records[An
     return trace([tuple(row) for row in rows])
 
 
-def _same(records: list[Any], i: int, row: list[Any]) -> bool:
+def _same(records: list[list[float]], i: int, row: list[float]) -> bool:
     return i < len(records) and records[i][0] == row[0]
 
 
@@ -118,7 +119,7 @@ def write_summary(outcome: Outcome, claims: Sequence[Claim], path: Path) -> None
     write_text(path, json.dumps(table, indent=2, allow_nan=False) + "\n")
 
 
-def summary(outcome: Outcome, claims: Sequence[Claim]) -> dict[str, Any]:
+def summary(outcome: Outcome, claims: Sequence[Claim]) -> dict[str, Plain]:
     """What summary.json holds. Files of earlier runs have the same keys: keep them."""
     spec, kind = outcome.spec, kind_of(outcome.spec)
     return {
@@ -131,7 +132,7 @@ def summary(outcome: Outcome, claims: Sequence[Claim]) -> dict[str, Any]:
         "seeds": list(spec.seeds),
         "repeats": spec.repeats,
         "notes": list(spec.notes),
-        "data": dict(outcome.data),
+        "data": cast(dict[str, Plain], dict(outcome.data)),
         "algorithms": [
             {
                 "problem": curve.case.name,
@@ -151,7 +152,7 @@ def summary(outcome: Outcome, claims: Sequence[Claim]) -> dict[str, Any]:
     }
 
 
-def _finite(thing: Any) -> Any:
+def _finite(thing: Plain) -> Plain:
     """JSON has no NaN and no infinity: null stands for them."""
     if isinstance(thing, dict):
         return {key: _finite(value) for key, value in thing.items()}
@@ -160,7 +161,7 @@ def _finite(thing: Any) -> Any:
     return None if isinstance(thing, float) and not math.isfinite(thing) else thing
 
 
-def environment(workers: int) -> dict[str, Any]:
+def environment(workers: int) -> dict[str, Plain]:
     """Machine and versions."""
     packages = ("adafw", "numpy", "scipy", "numba", "matplotlib", "torch")
     return {

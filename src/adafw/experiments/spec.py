@@ -3,10 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypedDict, TypeVar
 
 from adafw.experiments.keys import check_types
 from adafw.experiments.values import SEARCHED, in_words
+from adafw.typing import Json, Table
+
+
+class About(TypedDict):
+    """What the data of a case are."""
+
+    name: str
+    description: str
+    is_stand_in: bool
+    label: str
+    shape: list[int]
 
 
 @dataclass(frozen=True)
@@ -14,7 +25,7 @@ class Method(ABC):
     """One entry of a file's `algorithms`: a label, the table it is made from, who chose it."""
 
     label: str
-    table: Mapping[str, Any]
+    table: Mapping[str, Json]
     note: str = ""
 
     @property
@@ -33,7 +44,7 @@ class Method(ABC):
         """What the method is, spelled out for the report."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Table:
         """All settings by name, those of a step among them."""
         step = self.table.get("step")
         return {**self.table, **(step if isinstance(step, dict) else {})}
@@ -64,7 +75,7 @@ M_co = TypeVar("M_co", bound=Method, covariant=True)
 
 
 def read_methods(
-    entries: list[dict[str, Any]], make: Callable[[str, dict[str, Any], str], M], source: str
+    entries: list[Table], make: Callable[[str, Table, str], M], source: str
 ) -> tuple[M, ...]:
     """The methods of a file's `algorithms`, made from (label, table, note)."""
     found = []
@@ -93,13 +104,13 @@ class Case(ABC, Generic[M_co]):
     """
 
     name: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Json]
     methods: tuple[M_co, ...]
     folder: str = "."
 
     @property
     @abstractmethod
-    def identity(self) -> list[Any]:
+    def identity(self) -> list[Json]:
         """Whatever changes the outcome of a run, beside data and method."""
 
     @property
@@ -119,13 +130,13 @@ class Spec:
     title: str
     kind: str
     cases: tuple[Case[Method], ...]
-    budget: Mapping[str, Any]
+    budget: Mapping[str, Json]
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     repeats: int = 1
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     goals: tuple[float, ...] = ()
-    search: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Json] = field(default_factory=dict)
     quick: bool = False
     reduced: bool = False
 

@@ -1,12 +1,12 @@
 """Numbers over seeds: medians and quartiles, means and deviations, bands of curves."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.recorder import Records
+from adafw.recorder import AnyRecords
 
 Column = NDArray[np.float64]
 Band = tuple[Column, Column, Column, Column]
@@ -15,7 +15,7 @@ Band = tuple[Column, Column, Column, Column]
 def quartiles(values: Column) -> dict[str, float]:
     """Median and quartiles."""
     # Between infinite values (diverged runs) there is nothing to interpolate.
-    method: Any = "linear" if np.isfinite(values).all() else "nearest"
+    method: Literal["linear", "nearest"] = "linear" if np.isfinite(values).all() else "nearest"
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75], method=method)
     return {"median": float(middle), "lower": float(lower), "upper": float(upper)}
 
@@ -31,14 +31,12 @@ def mean_and_deviation(values: Column) -> dict[str, float]:
     return {"mean": float(values.mean()), "deviation": float(deviation)}
 
 
-def mean_curve(traces: Iterable[Records[Any]], column: str) -> Column:
+def mean_curve(traces: Iterable[AnyRecords], column: str) -> Column:
     """The mean of a column, record by record; for runs of equally many records."""
     return np.mean([trace[column] for trace in traces], axis=0)
 
 
-def quartile_band(
-    traces: Iterable[Records[Any]], x: str, y: str, shift: float = 0.0
-) -> Band | None:
+def quartile_band(traces: Iterable[AnyRecords], x: str, y: str, shift: float = 0.0) -> Band | None:
     """(x, median, lower and upper quartile of y - shift) on a common grid of x.
 
     Curves are interpolated in logarithms, over the range of x that every trace has covered; None
@@ -65,7 +63,7 @@ def quartile_band(
     return np.exp(grid), middle, lower, upper
 
 
-def deviation_band(traces: Iterable[Records[Any]], x: str, y: str) -> Band:
+def deviation_band(traces: Iterable[AnyRecords], x: str, y: str) -> Band:
     """(mean of x, mean of y, mean - deviation, mean + deviation of y), record by record.
 
     From the second record on, since random weights tell nothing.

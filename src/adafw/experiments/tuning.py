@@ -1,18 +1,18 @@
 """The learning-rate search on a method of an experiment, for `adafw tune`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.spec import Case, Method, Spec
 from adafw.tuning import TUNING_SEED, Measure, Trial, Tuning
+from adafw.typing import Json
 
 
 def tune_method(
     spec: Spec,
     label: str,
     case_name: str | None,
-    budget: Mapping[str, Any],
+    budget: Mapping[str, Json],
     measure: Measure = "gap",
     seed: int | None = None,
     report: Callable[[Trial], None] | None = None,

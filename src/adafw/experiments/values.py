@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from adafw import gradients, metrics, schedules, steps
 from adafw.constraints import group_ball
 from adafw.names import ALGORITHMS, LOSSES, SETS, Registry
+from adafw.typing import Json
 
 #: A learning rate that is left to the paper's search, run before the experiment itself.
 SEARCHED = "search"
@@ -21,7 +23,7 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
 }
 
 # Parts of them, which have names in files alone: where they are looked up, what they must be.
-_PLACES: dict[str, tuple[Any, Any]] = {
+_PLACES: dict[str, tuple[ModuleType, Any]] = {
     "groups": (group_ball, np.ndarray),
     "gradient": (gradients, gradients.GradientEstimator),
     "metric": (metrics, metrics.Metric),
@@ -33,7 +35,7 @@ _PLACES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def build(key: str, value: Any) -> Any:
+def build(key: str, value: Json) -> Any:
     """The object a TOML value stands for: a name, a table with a name and options, or a number.
 
     A learning rate may be written as the paper does, "10^-3/2". One that is still to be searched
@@ -58,7 +60,7 @@ def build(key: str, value: Any) -> Any:
     return _part(key, name, options)
 
 
-def _part(key: str, name: Any, options: dict[str, Any]) -> Any:
+def _part(key: str, name: object, options: dict[str, Any]) -> Any:
     place, kind = _PLACES[key]
     make = getattr(place, name, None) if isinstance(name, str) else None
     if callable(make):
@@ -71,7 +73,7 @@ def _part(key: str, name: Any, options: dict[str, Any]) -> Any:
     raise ValueError(f"{key} must be a name in {place.__name__}, got {name!r}.")
 
 
-def in_words(value: Any) -> str:
+def in_words(value: Json) -> str:
     """A value of a file as text: a name with its options in brackets, or the number."""
     if isinstance(value, dict):
         inside = ", ".join(f"{k}={in_words(v)}" for k, v in value.items() if k != "name")

@@ -9,12 +9,14 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import adafw
 from adafw.experiments.spec import Case, Method
 from adafw.io.atomic import write_text
+from adafw.typing import Table
 
 C_co = TypeVar("C_co", bound=Case[Method], covariant=True)
 M_co = TypeVar("M_co", bound=Method, covariant=True)
@@ -34,7 +36,7 @@ class WorkItem(Generic[C_co, M_co]):
     case: C_co
     method: M_co
     seed: int
-    budget: dict[str, Any]
+    budget: Table
     parts: Path
     file: Path
     state_file: Path
@@ -49,10 +51,10 @@ class Stopped(Exception):
 
 
 #: The event by which the main process asks its workers to stop; None outside of a worker.
-_stop: Any = None
+_stop: Event | None = None
 
 
-def listen_to(stop: Any) -> None:
+def listen_to(stop: Event) -> None:
     """From now on this process is a worker, asked to stop by the event."""
     global _stop
     _stop = stop
@@ -83,7 +85,7 @@ def set_aside(path: Path) -> None:
     path.replace(path.with_name(f"{path.name}.damaged"))
 
 
-def finish(item: AnyItem, outcome: dict[str, Any]) -> None:
+def finish(item: AnyItem, outcome: Table) -> None:
     """Writes the outcome of a piece of work, and when and by which source it was made."""
     made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}
     write_text(item.file, json.dumps({**outcome, "made": made}))
@@ -99,7 +101,7 @@ def source() -> str:
     return digest(texts)
 
 
-def digest(thing: Any) -> str:
+def digest(thing: object) -> str:
     """A short mark that tells one plain table from another."""
     text = json.dumps(thing, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

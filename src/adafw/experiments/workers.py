@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import connection
-from typing import Any
+from multiprocessing.synchronize import Event
 
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.work import SEARCH, AnyItem, finish, is_done, listen_to
@@ -77,7 +77,7 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def start_worker(stop: Any) -> None:
+def start_worker(stop: Event) -> None:
     """What a process does first to become a worker, which `stop` asks to end."""
     listen_to(stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the event

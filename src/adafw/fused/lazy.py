@@ -134,7 +134,7 @@ class LazyL1:
         candidates[: listed.size] = listed
         steps = problem.steps(algorithm, s.t, count, s.x[:0])
         active = problem.active(support, count * steps.inner_steps, s.x.size)
-        work: Any = (
+        work = (
             problem.terms(f, batches), batches, _ledger(s, max(self.room, 4 * steps.inner_steps)),
             Listed(candidates, listed.size, kept["threshold"]), steps,
             Point(s.x, constraint.radius),

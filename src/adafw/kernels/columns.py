@@ -1,10 +1,10 @@
 """Some columns of a sparse matrix, picked from its rows."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr
+from adafw.typing import Array
 
 ONE = np.uint64(1)
 #: The place of a column that is not wanted.
@@ -12,14 +12,14 @@ NONE = np.uint32(0xFFFFFFFF)
 
 
 @jit
-def count(columns: Any, counts: Any) -> None:
+def count(columns: Array, counts: Array) -> None:
     """counts_j += entries in column j."""
     for k in range(columns.size):
         counts[columns[k]] += 1
 
 
 @jit
-def pick(rows: Any, place: Any, done: int, values: Any, columns: Any, starts: Any) -> int:
+def pick(rows: Csr, place: Array, done: int, values: Array, columns: Array, starts: Array) -> int:
     """Appends the entries of columns that have a place; returns how many there are then.
 
     `done` entries are there already; starts[i + 1] becomes the end of row i. An entry is written

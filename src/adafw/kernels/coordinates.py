@@ -5,18 +5,18 @@ order, which converges up to ten times faster than a fixed one; the words of its
 part of the caller's state.
 """
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr
 from adafw.kernels.rows import ONE
+from adafw.typing import Array
 
 
 @jit
 def columns_sweep(
-    columns: Any, bends: Any, mixed: Any, total: float, g: Any, diagonal: Any, lower: Any,
-    upper: Any, d: Any, image: Any, order: Any, count: int,
+    columns: Csr, bends: Array, mixed: Array, total: float, g: Array, diagonal: Array, lower: Array,
+    upper: Array, d: Array, image: Array, order: Array, count: int,
 ) -> tuple[float, int]:  # fmt: skip
     """One visit to each of order[:count]; (gap met on the way, how many to visit next).
 
@@ -58,7 +58,9 @@ def columns_sweep(
 
 
 @jit
-def matrix_sweep(matrix: Any, lower: Any, upper: Any, d: Any, slopes: Any, order: Any) -> float:
+def matrix_sweep(
+    matrix: Array, lower: Array, upper: Array, d: Array, slopes: Array, order: Array
+) -> float:
     """One visit to each coordinate in `order`; the gap met on the way. `slopes` = g + H d, kept."""
     gap = 0.0
     for k in range(order.size):
@@ -76,7 +78,7 @@ def matrix_sweep(matrix: Any, lower: Any, upper: Any, d: Any, slopes: Any, order
 
 
 @jit
-def curvatures(columns: Any, bends: Any, mixed: Any, total: float) -> Any:
+def curvatures(columns: Csr, bends: Array, mixed: Array, total: float) -> Array:
     """The diagonal of A^T diag(bends) A - mixed mixed^T / total."""
     values, rows, starts = columns
     diagonal = np.empty(starts.size - 1, bends.dtype)

@@ -4,10 +4,10 @@ One exponential serves value, slope and second derivative of the logistic loss.
 """
 
 import math
-from typing import Any
 
 from adafw.kernels.codes import LOGISTIC, SQUARED
 from adafw.kernels.jit import jit
+from adafw.typing import Array
 
 BLOCK = 128
 
@@ -32,7 +32,7 @@ def curve(loss: int, z: float, y: float) -> tuple[float, float, float, float]:
 
 
 @jit
-def curves(loss: int, z: Any, y: Any, weights: Any, slopes: Any, bends: Any) -> float:
+def curves(loss: int, z: Array, y: Array, weights: Array, slopes: Array, bends: Array) -> float:
     """Fills slopes and second derivatives of all terms, divided by m; returns the mean value.
 
     Terms without weights share one logarithm a block: log prod (1 + e_i) = log(1 + p), where
@@ -62,7 +62,9 @@ def curves(loss: int, z: Any, y: Any, weights: Any, slopes: Any, bends: Any) -> 
 
 
 @jit
-def sides(loss: int, z: Any, b: float, y: Any, weights: Any) -> tuple[float, float, float, float]:
+def sides(
+    loss: int, z: Array, b: float, y: Array, weights: Array
+) -> tuple[float, float, float, float]:
     """The positive and the negative slopes at z + b, each kind summed, then their derivatives."""
     up = down = up_slope = down_slope = 0.0
     for first in range(0, z.size, BLOCK):

@@ -8,12 +8,14 @@ a new random order in each epoch: any fixed order, forth or back, converges up t
 on text.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr
 from adafw.kernels.shuffle import shuffle
+from adafw.typing import Array
 
 #: The multiplier moves by no more than this factor in an epoch.
 LEAP = 4.0
@@ -33,12 +35,12 @@ class Model(NamedTuple):
     take it out of the model; total = 0 means that there is none. `slope` is its derivative.
     """
 
-    columns: Any
-    chosen: Any
-    g: Any
-    bends: Any
-    diagonal: Any
-    mixed: Any
+    columns: Csr
+    chosen: Array
+    g: Array
+    bends: Array
+    diagonal: Array
+    mixed: Array
     total: float
     slope: float
 
@@ -52,7 +54,7 @@ class Bound(NamedTuple):
 
 
 @jit
-def diagonals(columns: Any, chosen: Any, bends: Any, diagonal: Any, mixed: Any) -> None:
+def diagonals(columns: Csr, chosen: Array, bends: Array, diagonal: Array, mixed: Array) -> None:
     """diagonal_j = sum_i bends_i a_ij^2 and mixed_j = sum_i bends_i a_ij of the chosen columns."""
     values, rows, starts = columns
     for a in range(chosen.size):
@@ -65,7 +67,7 @@ def diagonals(columns: Any, chosen: Any, bends: Any, diagonal: Any, mixed: Any) 
 
 
 @jit
-def add_columns(columns: Any, chosen: Any, weights: Any, out: Any) -> None:
+def add_columns(columns: Csr, chosen: Array, weights: Array, out: Array) -> None:
     """out += sum of weights_a times the chosen column a."""
     values, rows, starts = columns
     for a in range(chosen.size):
@@ -75,7 +77,7 @@ def add_columns(columns: Any, chosen: Any, weights: Any, out: Any) -> None:
 
 
 @jit
-def _used(order: Any, count: int, w: Any) -> float:
+def _used(order: Array, count: int, w: Array) -> float:
     """How many weights are not 0."""
     total = 0.0
     for q in range(count):
@@ -84,7 +86,7 @@ def _used(order: Any, count: int, w: Any) -> float:
 
 
 @jit
-def _response(order: Any, count: int, w: Any, diagonal: Any) -> float:
+def _response(order: Array, count: int, w: Array, diagonal: Array) -> float:
     """How much sum |w| falls for each unit of the multiplier, by the diagonal."""
     total = 0.0
     for q in range(count):
@@ -95,8 +97,8 @@ def _response(order: Any, count: int, w: Any, diagonal: Any) -> float:
 
 @jit
 def descend(
-    model: Any, bound: Any, w: Any, dz: Any, multiplier: float, epochs: int, tolerance: float,
-    seed: int,
+    model: Model, bound: Bound, w: Array, dz: Array, multiplier: float, epochs: int,
+    tolerance: float, seed: int,
 ) -> tuple[float, float, int]:  # fmt: skip
     """At most so many epochs from w, in place; returns (multiplier, violation, visits).
 

@@ -1,12 +1,11 @@
 """Entries of a matrix that is a product of factors."""
 
-from typing import Any
-
 from adafw.kernels.jit import jit
+from adafw.typing import Array
 
 
 @jit
-def dots(rows: Any, cols: Any, left: Any, right: Any, out: Any) -> None:
+def dots(rows: Array, cols: Array, left: Array, right: Array, out: Array) -> None:
     """out[i] = <left[rows[i]], right[cols[i]]>: entries of left right^T."""
     rank = left.shape[1]
     whole = rank - rank % 4

@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import event
@@ -23,7 +23,14 @@ from numba.core.caching import FunctionCache
 _NOTE = "compiling for this kind of data, once on this machine: a few seconds"
 
 
-def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@overload
+def jit(function: F) -> F: ...
+@overload
+def jit(function: None = None, **options: Any) -> Callable[[F], F]: ...
+def jit(function: Callable[..., object] | None = None, **options: Any) -> object:
     """`function` compiled at its first call; `options` are numba's. No fastmath unless asked for:
     IEEE arithmetic is kept."""
     if function is None:
@@ -43,13 +50,13 @@ class _Cache(FunctionCache):
     when code is to be kept; a file in it may not be ours to read. Then the code is compiled anew.
     """
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: object, target_context: object) -> object:
         try:
             return super().load_overload(sig, target_context)
         except OSError:
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: object, data: object) -> None:
         try:
             super().save_overload(sig, data)
         except OSError:
@@ -70,7 +77,7 @@ class _Note(event.Listener):
         if sys.stderr.isatty() and os.environ.get("ADAFW_PROGRESS", "1") != "0":
             sys.stderr.write(f"adafw: {_NOTE}\n")
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: object) -> None:
         pass
 
 

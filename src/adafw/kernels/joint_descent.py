@@ -7,12 +7,14 @@ as in a model of one output, though the whole second derivative is in it. The mu
 bound follows as in `kernels.descent`, and so do random orders and shrinking.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr
 from adafw.kernels.shuffle import shuffle
+from adafw.typing import Array
 
 #: As in `kernels.descent`: leap and share of the multiplier, reach of a weight, nearness of a norm.
 LEAP, SHARE, REACH, NEAR = 4.0, 0.7, 3.0, 0.02
@@ -26,20 +28,26 @@ class JointModel(NamedTuple):
     of the second derivative in the intercepts; of size 0 if there are none.
     """
 
-    columns: Any
-    features: Any
-    outputs: Any
-    g: Any
-    s: Any
-    weights: Any
-    diagonal: Any
+    columns: Csr
+    features: Array
+    outputs: Array
+    g: Array
+    s: Array
+    weights: Array
+    diagonal: Array
     coupled: bool
-    settle: Any
+    settle: Array
 
 
 @jit
 def diagonals(
-    columns: Any, features: Any, outputs: Any, s: Any, weights: Any, coupled: bool, out: Any
+    columns: Csr,
+    features: Array,
+    outputs: Array,
+    s: Array,
+    weights: Array,
+    coupled: bool,
+    out: Array,
 ) -> None:
     """Second derivatives in the chosen coefficients."""
     values, rows, starts = columns
@@ -54,7 +62,7 @@ def diagonals(
 
 
 @jit
-def moves(columns: Any, features: Any, outputs: Any, w: Any, dz: Any) -> None:
+def moves(columns: Csr, features: Array, outputs: Array, w: Array, dz: Array) -> None:
     """dz += what the chosen coefficients w move."""
     values, rows, starts = columns
     for a in range(features.size):
@@ -65,7 +73,7 @@ def moves(columns: Any, features: Any, outputs: Any, w: Any, dz: Any) -> None:
 
 
 @jit
-def mean_moves(s: Any, dz: Any, mean: Any) -> None:
+def mean_moves(s: Array, dz: Array, mean: Array) -> None:
     """mean_i = <s_i, dz_i>."""
     mean[:] = 0.0
     for c in range(dz.shape[0]):
@@ -75,7 +83,7 @@ def mean_moves(s: Any, dz: Any, mean: Any) -> None:
 
 
 @jit
-def settle(model: Any, dz: Any, mean: Any, shift: Any) -> None:
+def settle(model: JointModel, dz: Array, mean: Array, shift: Array) -> None:
     """Moves the intercepts to where the model is least in them; `shift` counts how far."""
     k, m = dz.shape
     slope = np.zeros(k)
@@ -99,7 +107,7 @@ def settle(model: Any, dz: Any, mean: Any, shift: Any) -> None:
 
 
 @jit
-def _slope(model: Any, a: int, dz: Any, mean: Any) -> float:
+def _slope(model: JointModel, a: int, dz: Array, mean: Array) -> float:
     values, rows, starts = model.columns
     c, j = model.outputs[a], model.features[a]
     sc, move = model.s[c], dz[c]
@@ -111,7 +119,7 @@ def _slope(model: Any, a: int, dz: Any, mean: Any) -> float:
 
 
 @jit
-def _shift(model: Any, a: int, change: float, dz: Any, mean: Any) -> None:
+def _shift(model: JointModel, a: int, change: float, dz: Array, mean: Array) -> None:
     values, rows, starts = model.columns
     c, j = model.outputs[a], model.features[a]
     sc, move = model.s[c], dz[c]
@@ -123,7 +131,7 @@ def _shift(model: Any, a: int, change: float, dz: Any, mean: Any) -> None:
 
 
 @jit
-def slopes(model: Any, dz: Any, mean: Any, out: Any) -> None:
+def slopes(model: JointModel, dz: Array, mean: Array, out: Array) -> None:
     """Those of the model in the chosen coefficients, where it has moved by dz."""
     for a in range(out.size):
         out[a] = _slope(model, a, dz, mean)
@@ -131,7 +139,7 @@ def slopes(model: Any, dz: Any, mean: Any, out: Any) -> None:
 
 @jit
 def descend(
-    model: Any, radius: float, binding: bool, w: Any, dz: Any, mean: Any, shift: Any,
+    model: JointModel, radius: float, binding: bool, w: Array, dz: Array, mean: Array, shift: Array,
     multiplier: float, epochs: int, tolerance: float, seed: int,
 ) -> tuple[float, float]:  # fmt: skip
     """At most so many epochs from w, in place; returns (multiplier, violation).

@@ -4,17 +4,17 @@ An atom is a coefficient (j, c) of feature j and output c. A `parts.Part` is the
 row by row: the entry a_ij once for each atom of feature j, positions rising in a row.
 """
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Part
+from adafw.typing import Array
 
 ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
 @jit
-def expand(part: Any, first: Any, out: Any) -> None:
+def expand(part: Part, first: Array, out: Part) -> None:
     """Entries of features once for each of their atoms, first[p] .. first[p + 1] of feature p."""
     values, positions, starts = part
     out_values, out_positions, out_starts = out
@@ -29,7 +29,7 @@ def expand(part: Any, first: Any, out: Any) -> None:
 
 
 @jit
-def dot(part: Any, outputs: Any, w: Any, out: Any) -> None:
+def dot(part: Part, outputs: Array, w: Array, out: Array) -> None:
     """out_ic = sum of a_ij w_jc over the atoms."""
     values, positions, starts = part
     for i in range(np.uint64(starts.size - 1)):
@@ -40,7 +40,7 @@ def dot(part: Any, outputs: Any, w: Any, out: Any) -> None:
 
 
 @jit
-def combine(part: Any, outputs: Any, slopes: Any, out: Any) -> None:
+def combine(part: Part, outputs: Array, slopes: Array, out: Array) -> None:
     """out_a = sum_i a_ij slopes_ic for every atom a = (j, c)."""
     values, positions, starts = part
     out[:] = 0.0
@@ -52,7 +52,7 @@ def combine(part: Any, outputs: Any, slopes: Any, out: Any) -> None:
 
 @jit
 def add(
-    part: Any, outputs: Any, s: Any, weights: Any, coupled: bool, gram: Any, mixed: Any
+    part: Part, outputs: Array, s: Array, weights: Array, coupled: bool, gram: Array, mixed: Array
 ) -> None:
     """gram += sum_i w_i B_i in its lower triangle, mixed += its part in the intercepts.
 

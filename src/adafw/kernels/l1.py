@@ -6,14 +6,13 @@ on the active coordinates alone.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
 from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.estimates import estimate
 from adafw.kernels.jit import jit
-from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Support, Terms
+from adafw.kernels.parts import Active, Batches, Bits, Estimate, Point, Steps, Support, Terms, Word
 from adafw.typing import Array
 
 BLOCK = 512
@@ -24,7 +23,7 @@ NEGLIGIBLE = 1e-18
 
 
 @jit
-def largest(bits: Any, magnitude: Any) -> Any:
+def largest(bits: Array, magnitude: Word) -> Word:
     """The largest |g_j| of some of g, as bits."""
     peak = bits[0] & magnitude
     for j in range(bits.size):
@@ -33,7 +32,7 @@ def largest(bits: Any, magnitude: Any) -> Any:
 
 
 @jit
-def sweep(g: Array, bits: Bits, sum_squares: Array) -> Any:
+def sweep(g: Array, bits: Bits, sum_squares: Array) -> Word:
     """sum_squares += g^2 (unless it is empty), peaks = largest |g_j| of each block, as bits.
 
     Integers are compared many at a time, and NaN counts as larger than infinity. Returns the

@@ -14,7 +14,6 @@ slopes of the rows; `room` the candidates that thinning leaves at most; `work` w
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,17 @@ from adafw.kernels.codes import ADAPTIVE
 from adafw.kernels.jit import jit
 from adafw.kernels.l1 import NEGLIGIBLE, advance, insert, steepest
 from adafw.kernels.losses import slope
-from adafw.kernels.parts import Active, Batches, Ledger, Listed, Point, Steps, Terms
+from adafw.kernels.parts import (
+    Active,
+    Batches,
+    Ledger,
+    Listed,
+    Point,
+    Steps,
+    Stored,
+    Terms,
+    Word,
+)
 from adafw.kernels.rows import ONE
 from adafw.typing import Array
 
@@ -83,7 +92,7 @@ def thin(ledger: Ledger, listed: Listed, size: int) -> Listed:
 
 
 @jit
-def longer(candidates: Array, count: int, size: int) -> Any:
+def longer(candidates: Array, count: int, size: int | np.int64) -> Array:
     """A list of that size with the same first `count` candidates."""
     other = np.empty(size, candidates.dtype)
     for k in range(count):
@@ -137,7 +146,12 @@ def is_active(index: Array, size: int, j: int) -> bool:
 
 @jit
 def leaders(
-    table: Array, listed: Listed, index: Array, size: int, refused: float, leading: Array
+    table: Array,
+    listed: Listed,
+    index: Array,
+    size: int,
+    refused: float,
+    leading: tuple[Array, Array],
 ) -> bool:
     """The candidates of largest |g_j| that are not active, in order, lowest index first if equal.
 
@@ -166,7 +180,7 @@ def leaders(
 
 
 @jit
-def touch(rows: Any, i: Any, change: float, t: int, ledger: Ledger, listed: Listed) -> int:
+def touch(rows: Stored, i: Word, change: float, t: int, ledger: Ledger, listed: Listed) -> int:
     """g += change * a_i; accumulators are brought up to date first, risen features listed.
 
     NaN is listed too, as it is not below the threshold. There must be room for all of the row.
@@ -281,7 +295,7 @@ def settle(active: Active, size: int, table: Array, point: Point) -> int:
 def inner_loop(
     ledger: Ledger, listed: Listed, steps: Steps, k: int, t: int, radius: float, active: Active,
     size: int,
-) -> tuple[Any, int, bool]:  # fmt: skip
+) -> tuple[Listed, int, bool]:  # fmt: skip
     """Lines 5 to 10 of Template 3, or line 4 of Template 1, on y; t is the k-th iteration's.
 
     Returns (candidates, number of active coordinates, whether all is finite).
@@ -321,7 +335,7 @@ def inner_loop(
 def run(
     terms: Terms, batches: Batches, ledger: Ledger, listed: Listed, steps: Steps, point: Point,
     active: Active, size: int,
-) -> tuple[int, int, Any]:  # fmt: skip
+) -> tuple[int, int, Listed]:  # fmt: skip
     """One iteration for each batch; x follows the table.
 
     Returns (iterations done, size of the support, candidates); fewer iterations than asked for if

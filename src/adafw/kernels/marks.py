@@ -1,10 +1,9 @@
 """Marks of large arrays: one number for all their bits, at the speed of reading them."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.typing import Array
 
 #: Odd, with bits in no pattern: 2^64 over the golden ratio (Knuth's multiplicative hashing).
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -12,7 +11,7 @@ LEFT, RIGHT = np.uint64(29), np.uint64(35)
 
 
 @jit
-def stir(mark: Any, word: Any) -> Any:
+def stir(mark: np.uint64, word: np.uint64) -> np.uint64:
     """One to one in the word, and in the mark: a single change is never lost.
 
     The turn carries high bits down again. By products alone a flipped sign would stay in the
@@ -23,7 +22,7 @@ def stir(mark: Any, word: Any) -> Any:
 
 
 @jit
-def mark(words: Any, begin: Any) -> Any:
+def mark(words: Array, begin: np.uint64) -> np.uint64:
     """A 64-bit mark of unsigned 64-bit words; four at a time, as a product takes four cycles."""
     a, b, c, d = begin, begin + np.uint64(1), begin + np.uint64(2), begin + np.uint64(3)
     whole = words.size - words.size % 4

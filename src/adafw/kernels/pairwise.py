@@ -4,18 +4,22 @@ Passes over all atoms are written so that they become vector instructions: no br
 largest is found by halves, as a running maximum would wait for itself.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import AtomModel
+from adafw.typing import Array
 
+#: Whether the slack is an atom, whether atoms have two signs, the price in every slope.
+Simplex: TypeAlias = tuple[bool, bool, float]
 #: Steps between two looks at the gap.
 LOOK = 8
 
 
 @jit
-def move_atom(model: Any, k: int, move: float, slopes: Any) -> None:
+def move_atom(model: AtomModel, k: int, move: float, slopes: Array) -> None:
     """The slopes after the weight of atom k has grown by `move`."""
     gram, diagonal, signs, mixed, total = model
     row = gram[k]
@@ -32,14 +36,14 @@ def move_atom(model: Any, k: int, move: float, slopes: Any) -> None:
 
 
 @jit
-def move_atoms(model: Any, chosen: Any, moves: Any, slopes: Any) -> None:
+def move_atoms(model: AtomModel, chosen: Array, moves: Array, slopes: Array) -> None:
     """The slopes after the weights of these atoms have grown by so much."""
     for k in range(chosen.size):
         move_atom(model, chosen[k], moves[k], slopes)
 
 
 @jit
-def _exchange(model: Any, i: int, j: int, move: float, slopes: Any) -> None:
+def _exchange(model: AtomModel, i: int, j: int, move: float, slopes: Array) -> None:
     """The slopes after atom j has taken so much weight from atom i, in one pass."""
     gram, diagonal, signs, mixed, total = model
     row_i, row_j, sign_i, sign_j = gram[i], gram[j], move * signs[i], move * signs[j]
@@ -59,7 +63,7 @@ def _exchange(model: Any, i: int, j: int, move: float, slopes: Any) -> None:
 
 
 @jit
-def _largest(values: Any) -> float:
+def _largest(values: Array) -> float:
     """The largest entry; written over."""
     size = values.size
     while size > 1:
@@ -72,7 +76,7 @@ def _largest(values: Any) -> float:
 
 
 @jit
-def _steepest(slopes: Any, weights: Any, shape: Any, room: Any) -> float:
+def _steepest(slopes: Array, weights: Array, shape: Simplex, room: Array) -> float:
     """The lowest slope at which weight can enter.
 
     An atom of weight 0 takes the sign with the lower slope. One in use cannot: against its other
@@ -88,7 +92,7 @@ def _steepest(slopes: Any, weights: Any, shape: Any, room: Any) -> float:
 
 
 @jit
-def _entering(slopes: Any, weights: Any, signs: Any, shape: Any, least: float) -> int:
+def _entering(slopes: Array, weights: Array, signs: Array, shape: Simplex, least: float) -> int:
     """The first atom with that slope, its sign turned if that takes it; -1 for the slack."""
     open_, signed, level = shape
     if open_ and least >= 0.0:
@@ -103,7 +107,7 @@ def _entering(slopes: Any, weights: Any, signs: Any, shape: Any, least: float) -
 
 
 @jit
-def _gap(slopes: Any, weights: Any, slack: float, shape: Any, room: Any) -> float:
+def _gap(slopes: Array, weights: Array, slack: float, shape: Simplex, room: Array) -> float:
     """max over the hull of <slopes, u - v>; vertices of both signs count."""
     open_, signed, level = shape
     for k in range(slopes.size):
@@ -119,7 +123,13 @@ def _gap(slopes: Any, weights: Any, slack: float, shape: Any, room: Any) -> floa
 
 @jit
 def _leaving(
-    model: Any, enter: int, slopes: Any, weights: Any, least: float, room: Any, gains: Any
+    model: AtomModel,
+    enter: int,
+    slopes: Array,
+    weights: Array,
+    least: float,
+    room: Array,
+    gains: Array,
 ) -> tuple[int, float, float]:
     """(the atom whose weight promises most in the place of `enter`, how much of it, the gain).
 
@@ -152,12 +162,15 @@ def _leaving(
 
 @jit
 def pairwise(
-    model: Any, slopes: Any, weights: Any, slack: float, shape: Any, tolerance: float, most: int
+    model: AtomModel,
+    slopes: Array,
+    weights: Array,
+    slack: float,
+    shape: Simplex,
+    tolerance: float,
+    most: int,
 ) -> tuple[int, float, float]:
     """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
-
-    `shape` is (whether the slack is an atom, whether atoms have two signs, the price in every
-    slope).
 
     Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
     others 2001, Fan and others 2005). The slack, where it is an atom, has slope 0.

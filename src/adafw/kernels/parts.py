@@ -1,16 +1,23 @@
 """What kernels take: plain arrays and numbers under names. Importing this imports no numba."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from adafw.typing import Array
 
+#: Values, columns and starts of a CSR matrix; of a CSC matrix its values, rows and starts.
+Csr: TypeAlias = tuple[Array, Array, Array]
+#: A matrix as kernels/rows.py takes it.
+Stored: TypeAlias = Csr | Array
+#: A float's bits, or the number of a row: of any width.
+Word: TypeAlias = np.unsignedinteger[Any]
+
 
 class Terms(NamedTuple):
     """f_i(x) = weights_i l(<a_i, x> + intercept, y_i), with a_i the rows of a matrix."""
 
-    rows: Any  #: as kernels/rows.py takes them
+    rows: Stored  #: as kernels/rows.py takes them
     y: Array
     weights: Array  #: empty if all are 1
     loss: int  #: its number in codes.py
@@ -71,7 +78,7 @@ class Active(NamedTuple):
     between or not, and the lowest index wins ties by itself.
     """
 
-    index: Any  # an Array; tuples have a method of that name
+    index: Array  # type: ignore[assignment]  # tuples have a method of that name
     g: Array
     h: Array
     x: Array
@@ -97,8 +104,8 @@ class Bits(NamedTuple):
     """
 
     g: Array
-    magnitude: Any  #: all bits but the sign
-    refused: Any
+    magnitude: Word  #: all bits but the sign
+    refused: Word
     peaks: Array
 
 
@@ -127,9 +134,9 @@ OUTSIDE = np.uint32(0xFFFFFFFF)
 class Part(NamedTuple):
     """Rows of a working set of columns: values, positions in the set, where each row begins."""
 
-    values: Any
-    positions: Any
-    starts: Any
+    values: Array
+    positions: Array
+    starts: Array
 
 
 class Change(NamedTuple):
@@ -139,10 +146,10 @@ class Change(NamedTuple):
     at position[j] if fresh[j] = 1. `found` is room for the entries of a row.
     """
 
-    moved: Any
-    fresh: Any
-    position: Any
-    found: Any
+    moved: Array
+    fresh: Array
+    position: Array
+    found: Array
 
 
 class AtomModel(NamedTuple):
@@ -152,8 +159,8 @@ class AtomModel(NamedTuple):
     `mixed` and `total` take an intercept out of the model, unless total = 0.
     """
 
-    gram: Any
-    diagonal: Any
-    signs: Any
-    mixed: Any
+    gram: Array
+    diagonal: Array
+    signs: Array
+    mixed: Array
     total: float

@@ -7,40 +7,43 @@ and ordinary ones share the compiled code. `batch` holds unsigned row numbers; a
 for all rows in their order.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import types
 from numba.extending import overload
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr, Stored
+from adafw.typing import Array
 
 ONE, TWO = np.uint64(1), np.uint64(2)
 
 
-def row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def row_dots(rows: Stored, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     """out[k - first] = <a_i, x> with i = batch[k], for first <= k < last."""
     product = _csr_dots if isinstance(rows, tuple) else _dense_dots
     product(rows, batch, first, last, x, out)
 
 
-def add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+def add_rows(rows: Stored, batch: Array, first: int, last: int, weights: Array, out: Array) -> None:
     """out += sum of weights[k - first] a_i with i = batch[k], over first <= k < last."""
     add = _csr_add_rows if isinstance(rows, tuple) else _dense_add_rows
     add(rows, batch, first, last, weights, out)
 
 
+# Numba wants the annotations that the functions below have, though it is given types of its own.
 @overload(row_dots)
-def _row_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> Any:
+def _row_dots(rows: Stored, batch: Array, first: int, last: int, x: Array, out: Array) -> object:
     return _csr_dots if isinstance(rows, types.BaseTuple) else _dense_dots
 
 
 @overload(add_rows)
-def _add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> Any:
+def _add_rows(
+    rows: Stored, batch: Array, first: int, last: int, weights: Array, out: Array
+) -> object:
     return _csr_add_rows if isinstance(rows, types.BaseTuple) else _dense_add_rows
 
 
-def _csr_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def _csr_dots(rows: Stored, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     values, columns, starts = rows
     for k in range(first, last):
         i = batch[k] if batch.size else np.uint64(k)
@@ -55,7 +58,9 @@ def _csr_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) ->
         out[k - first] = a + b
 
 
-def _csr_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+def _csr_add_rows(
+    rows: Stored, batch: Array, first: int, last: int, weights: Array, out: Array
+) -> None:
     values, columns, starts = rows
     for k in range(first, last):
         i = batch[k] if batch.size else np.uint64(k)
@@ -66,12 +71,14 @@ def _csr_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, ou
             out[columns[j]] += weight * values[j]
 
 
-def _dense_dots(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def _dense_dots(rows: Stored, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     for k in range(first, last):
         out[k - first] = np.dot(rows[batch[k] if batch.size else np.uint64(k)], x)
 
 
-def _dense_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+def _dense_add_rows(
+    rows: Stored, batch: Array, first: int, last: int, weights: Array, out: Array
+) -> None:
     for k in range(first, last):
         row = rows[batch[k] if batch.size else np.uint64(k)]
         weight = weights[k - first]
@@ -80,19 +87,21 @@ def _dense_add_rows(rows: Any, batch: Any, first: int, last: int, weights: Any, 
 
 
 @jit
-def dot(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def dot(rows: Stored, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     """out[k] = <a_i, x> with i = batch[k], for first <= k < last."""
     row_dots(rows, batch, first, last, x, out[first:])
 
 
 @jit
-def combine(rows: Any, batch: Any, first: int, last: int, weights: Any, out: Any) -> None:
+def combine(rows: Stored, batch: Array, first: int, last: int, weights: Array, out: Array) -> None:
     """out += sum of weights[k] a_i with i = batch[k], over first <= k < last."""
     add_rows(rows, batch, first, last, weights[first:], out)
 
 
 @jit
-def curve(rows: Any, first: int, last: int, weights: Any, d: Any, move: Any, out: Any) -> None:
+def curve(
+    rows: Csr, first: int, last: int, weights: Array, d: Array, move: Array, out: Array
+) -> None:
     """move[i] = <a_i, d> and out += weights[i] move[i] a_i for first <= i < last; CSR rows.
 
     A row is in cache when it is added: one pass over the matrix in place of two.
@@ -117,7 +126,7 @@ def curve(rows: Any, first: int, last: int, weights: Any, d: Any, move: Any, out
 
 
 @jit
-def gram(rows: Any, weights: Any, out: Any) -> None:
+def gram(rows: Csr, weights: Array, out: Array) -> None:
     """out += sum_i weights_i a_i a_i^T for all rows of a CSR matrix; O(sum of squared lengths)."""
     values, columns, starts = rows
     for i in range(np.uint64(0), np.uint64(weights.size)):
@@ -133,7 +142,7 @@ def gram(rows: Any, weights: Any, out: Any) -> None:
 
 
 @jit
-def moments(rows: Any, weights: Any, sums: Any, squares: Any) -> None:
+def moments(rows: Csr, weights: Array, sums: Array, squares: Array) -> None:
     """sums += sum_i weights_i a_i and squares += sum_i weights_i a_i^2 for all rows, CSR."""
     values, columns, starts = rows
     for i in range(np.uint64(0), np.uint64(weights.size)):

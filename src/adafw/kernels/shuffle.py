@@ -1,10 +1,9 @@
 """Random orders, by a generator of one word that callers keep in their states."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.typing import Array
 
 # Knuth's linear congruential generator. Its low bits have short periods: only the upper ones count.
 _FACTOR, _SHIFT, _UPPER = (
@@ -15,7 +14,7 @@ _FACTOR, _SHIFT, _UPPER = (
 
 
 @jit
-def shuffle(order: Any, count: int, word: Any) -> Any:
+def shuffle(order: Array, count: int, word: np.uint64) -> np.uint64:
     """The first `count` entries of `order` in random order; the next word of the generator."""
     for q in range(count - 1):
         word = word * _FACTOR + _SHIFT

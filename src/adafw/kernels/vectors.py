@@ -1,15 +1,15 @@
 """Single passes over vectors that NumPy needs several for."""
 
 import math
-from typing import Any
 
 from adafw.kernels.jit import jit
 from adafw.kernels.l1 import largest
+from adafw.kernels.parts import Word
 from adafw.typing import Array
 
 
 @jit
-def first_largest(bits: Any, magnitude: Any, infinity: Any) -> int:
+def first_largest(bits: Array, magnitude: Word, infinity: Word) -> int:
     """The lowest index of a largest |g_j|, g given as bits; -1 if an entry is not finite."""
     peak = largest(bits, magnitude)
     if peak >= infinity:
@@ -29,7 +29,7 @@ def accumulate(g: Array, sum_squares: Array, offset: float, h: Array) -> None:
 
 
 @jit
-def shed(a: Any, w: Any, total: float, rounds: int) -> tuple[float, int]:
+def shed(a: Array, w: Array, total: float, rounds: int) -> tuple[float, int]:
     """Michelot's rounds: l = (sum a - total) / sum w, then only entries with a > l w stay.
 
     Returns l and 0 once none falls out, else l and how many are left after so many rounds, at the

@@ -4,17 +4,17 @@ Rows are (values, columns, starts) of a CSR matrix, unsigned and read-only, as i
 empty batch stands for all rows.
 """
 
-from typing import Any
-
 import numpy as np
 
 from adafw.kernels.jit import jit
+from adafw.kernels.parts import Csr
+from adafw.typing import Array
 
 ONE = np.uint64(1)
 
 
 @jit
-def dot(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
+def dot(rows: Csr, batch: Array, first: int, last: int, x: Array, out: Array) -> None:
     """out[k] = a_i X with i = batch[k], for first <= k < last; X has one row a column of A."""
     values, columns, starts = rows
     width = x.shape[1]
@@ -29,7 +29,7 @@ def dot(rows: Any, batch: Any, first: int, last: int, x: Any, out: Any) -> None:
 
 
 @jit
-def combine(rows: Any, batch: Any, weights: Any, out: Any) -> None:
+def combine(rows: Csr, batch: Array, weights: Array, out: Array) -> None:
     """out += sum over the batch of a_i^T weights[k]: one row a column of A."""
     values, columns, starts = rows
     width = weights.shape[1]

@@ -6,18 +6,21 @@ there, so that sums over a row have the same bits in a run that goes on and in o
 again.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from adafw.kernels.jit import jit
-from adafw.kernels.parts import OUTSIDE
+from adafw.kernels.parts import OUTSIDE, AtomModel, Change, Csr, Part
+from adafw.typing import Array
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
+#: The number of a row, as compiled code counts or as Python does.
+Row: TypeAlias = np.uint64 | int
 
 
 @jit
-def extend(rows: Any, old: Any, change: Any, first: Any, out: Any) -> Any:
+def extend(rows: Csr, old: Part, change: Change, first: Row, out: Part) -> Row:
     """The part with some columns fewer and others more, from row `first` on.
 
     Old columns keep their order and fresh ones come after them; these are sorted where they must
@@ -59,7 +62,7 @@ def extend(rows: Any, old: Any, change: Any, first: Any, out: Any) -> Any:
 
 
 @jit
-def dot(part: Any, w: Any, out: Any) -> None:
+def dot(part: Part, w: Array, out: Array) -> None:
     """out_i = <a_i, w>."""
     values, positions, starts = part
     for i in range(np.uint64(out.size)):
@@ -75,7 +78,7 @@ def dot(part: Any, w: Any, out: Any) -> None:
 
 
 @jit
-def combine(part: Any, p: Any, out: Any) -> None:
+def combine(part: Part, p: Array, out: Array) -> None:
     """out = sum_i p_i a_i."""
     values, positions, starts = part
     for j in range(out.size):
@@ -87,7 +90,7 @@ def combine(part: Any, p: Any, out: Any) -> None:
 
 
 @jit
-def squares(part: Any, p: Any, out: Any) -> None:
+def squares(part: Part, p: Array, out: Array) -> None:
     """out_j = sum_i p_i a_ij^2."""
     values, positions, starts = part
     for j in range(out.size):
@@ -99,7 +102,7 @@ def squares(part: Any, p: Any, out: Any) -> None:
 
 
 @jit
-def product(part: Any, bends: Any, d: Any, out: Any) -> None:
+def product(part: Part, bends: Array, d: Array, out: Array) -> None:
     """out = sum_i bends_i a_i <a_i, d>: a row is still in the cache when it is used again."""
     values, positions, starts = part
     for j in range(out.size):
@@ -114,7 +117,7 @@ def product(part: Any, bends: Any, d: Any, out: Any) -> None:
 
 
 @jit
-def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
+def add_gram(part: Part, weights: Array, first: int, gram: Array) -> None:
     """gram += sum_i weights_i a_i a_i^T, lower triangle, rows from position `first` on.
 
     Four of its rows at a time, from the last on: an entry that is read once serves all of them.
@@ -154,7 +157,7 @@ def add_gram(part: Any, weights: Any, first: int, gram: Any) -> None:
 
 
 @jit
-def take_stale(bends: Any, known: Any, share: float, least: float, change: Any) -> bool:
+def take_stale(bends: Array, known: Array, share: float, least: float, change: Array) -> bool:
     """change = bends - known where that is more than a share of known, else 0; known follows.
 
     Of rows that count for little, whose bend is below `least`, a share of that is enough, unless
@@ -173,7 +176,7 @@ def take_stale(bends: Any, known: Any, share: float, least: float, change: Any) 
 
 
 @jit
-def moved_gram(old: Any, moved: Any, out: Any) -> None:
+def moved_gram(old: Array, moved: Array, out: Array) -> None:
     """The lower triangle of old, its positions moved (in order), OUTSIDE ones left out."""
     for a in range(moved.size):
         if moved[a] == OUTSIDE:
@@ -185,7 +188,7 @@ def moved_gram(old: Any, moved: Any, out: Any) -> None:
 
 
 @jit
-def mirror(gram: Any) -> None:
+def mirror(gram: Array) -> None:
     """Copies the lower triangle to the upper, tile by tile, so that both stay in the cache."""
     size, tile = gram.shape[0], 32
     for first in range(0, size, tile):
@@ -196,7 +199,7 @@ def mirror(gram: Any) -> None:
 
 
 @jit
-def diagonal_of(gram: Any, least: Any, mixed: Any, total: float, out: Any) -> None:
+def diagonal_of(gram: Array, least: Array, mixed: Array, total: float, out: Array) -> None:
     """The diagonal of a model; a ridge of 1e-10 of its own size keeps equal columns apart.
 
     `least` is what the diagonal of the Gram matrix should be at least, if not empty.
@@ -208,7 +211,7 @@ def diagonal_of(gram: Any, least: Any, mixed: Any, total: float, out: Any) -> No
 
 
 @jit
-def face_matrix(model: Any, face: Any, out: Any) -> None:
+def face_matrix(model: AtomModel, face: Array, out: Array) -> None:
     """The lower triangle of H on these atoms."""
     gram, diagonal, signs, mixed, total = model
     scale = 1.0 / total if total > 0 else 0.0

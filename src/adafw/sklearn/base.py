@@ -3,9 +3,9 @@
 import inspect
 import textwrap
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,21 @@ from adafw.fitting import (
 from adafw.fitting.live import Live
 from adafw.fitting.radii import Problem
 from adafw.fitting.settings import help_of
-from adafw.losses import AnyLoss, Loss
+from adafw.losses import AnyLoss, Loss, Task
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
+from adafw.recorder import Trace
 from adafw.sklearn import far
 from adafw.sklearn.refusals import in_one_sentence
 from adafw.sklearn.stream import Stream
+from adafw.sklearn.typing import (
+    AlgorithmLike,
+    LossLike,
+    PerRow,
+    RandomState,
+    SetLike,
+    SklearnObject,
+)
+from adafw.typing import Array, MatrixLike
 
 #: Parameters that only estimators have.
 OWN = {
@@ -58,12 +68,12 @@ _WIDTH = 100
 class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     """Settings and the fitted attributes that every model has."""
 
-    loss: Any
-    constraint: Any
+    loss: LossLike
+    constraint: SetLike
     radius: float
-    constraint_params: Mapping[str, Any] | None
-    algorithm: Any
-    learning_rate: Any
+    constraint_params: Mapping[str, object] | None
+    algorithm: AlgorithmLike
+    learning_rate: float | Literal["auto"]
     fit_intercept: bool
     warm_start: bool
     tol: float
@@ -71,14 +81,14 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     max_seconds: float | None
     n_jobs: int | None
     verbose: int
-    random_state: Any
+    random_state: RandomState
     loss_: AnyLoss
-    trace_: Any
+    trace_: Trace | list[Trace | None] | None
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
     _stream: list[Stream] | None
 
-    def _keep(self, given: dict[str, Any]) -> None:
+    def _keep(self, given: Mapping[str, object]) -> None:
         """The arguments of a constructor, as they are: scikit-learn copies estimators by them."""
         self.__dict__.update({k: v for k, v in given.items() if k not in ("self", "__class__")})
 
@@ -87,7 +97,9 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         given = {f.name: vars(self)[f.name] for f in fields(Settings) if f.name in vars(self)}
         return Settings(**given, seed=seed)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+    def _validated(
+        self, X: MatrixLike, y: PerRow, *, reset: bool = True, **checks: Any
+    ) -> tuple[MatrixLike, NDArray[Any]]:
         if far.is_dask(X):
             return far.validated(self, X, y, numeric=checks.get("y_numeric", False), reset=reset)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
@@ -100,9 +112,9 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         n = design.rows.shape[1]
         plan = targets.plan(problem.settings, n)
         previous = getattr(self, "coef_", None) if self.warm_start else None
-        starts: list[Any] = [None] * len(targets)
+        starts: list[Array | None] = [None] * len(targets)
         if previous is not None and np.atleast_2d(previous).shape == (targets.scores, n):
-            starts = targets.points(np.atleast_2d(previous))
+            starts = list(targets.points(np.atleast_2d(previous)))
         live = Live(plan.settings.tol, len(targets), self.verbose > 0, design.rows.status)
         try:
             fitted = fit_targets(
@@ -122,11 +134,11 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         self._report(fitted.fits)
         self._set_coefficients(fitted.predictor.coef, fitted.predictor.intercept)
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+    def _problem(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None) -> Problem:
         """Everything checked, as the core takes it; sets classes_, n_features_in_ and names."""
         raise NotImplementedError
 
-    def _path_of_search(self, X: Any, y: Any) -> Any:
+    def _path_of_search(self, X: MatrixLike, y: PerRow) -> object:
         """The `RadiusPath` of the radii that were searched, fitted to all data."""
         raise TypeError(
             "estimator must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV, got "
@@ -189,7 +201,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             b = np.array([s.intercept for s in streams])
         self._set_coefficients(coef, b)
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: MatrixLike) -> MatrixLike:
         """Checked features to predict from."""
         if far.is_dask(X):
             return far.DaskBlocks(X, self.n_features_in_)
@@ -208,7 +220,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             self.loss_,
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> SklearnObject:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -217,7 +229,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
 Estimator = TypeVar("Estimator", bound=type[FrankWolfeBase])
 
 
-def documented(task: Any) -> Any:
+def documented(task: Task) -> Callable[[Estimator], Estimator]:
     """Puts what the parameters of the constructor are, from the one list of them, into a docstring.
 
     The line "{parameters}" gives way to one entry a parameter.
@@ -249,12 +261,12 @@ def documented(task: Any) -> Any:
     return write
 
 
-def declared(loss: Any) -> type[Loss]:
+def declared(loss: LossLike) -> type[Loss]:
     """The class of a loss, or of its name; of what is neither, `Loss`, which declares nothing."""
     return loss_class(loss) if isinstance(loss, Loss) or loss in LOSSES else Loss
 
 
-def weights_of(sample_weight: Any, X: Any) -> NDArray[Any] | None:
+def weights_of(sample_weight: PerRow | None, X: MatrixLike) -> NDArray[Any] | None:
     """Checked sample weights, None if there are none."""
     if sample_weight is None:
         return None

@@ -1,7 +1,7 @@
 """Linear classification under a constraint."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from adafw.fitting import Deadline, Design, Targets
 from adafw.fitting.radii import Problem
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
+from adafw.sklearn.typing import AlgorithmLike, ClassWeight, LossLike, PerRow, RandomState, SetLike
+from adafw.typing import MatrixLike
 
 
 def _has_probabilities(model: "LinearClassifier") -> bool:
@@ -25,19 +27,19 @@ def _has_probabilities(model: "LinearClassifier") -> bool:
 class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
     """Labels and probabilities from coefficients, however these were found."""
 
-    class_weight: Any
+    class_weight: ClassWeight
     classes_: NDArray[Any]
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """<a, x> + b: (n_samples,) for two classes, else one column a class."""
         return self._predictor.decision(self._features(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """The label of the largest score."""
         return self._predictor.predict(self._features(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Probabilities of the classes, softmax of the scores where these were fitted jointly.
 
         Those of more than two classes fitted one against the rest are normalised.
@@ -45,7 +47,7 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
         return self._predictor.predict_proba(self._features(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -53,7 +55,7 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
     def _set_coefficients(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         self.coef_, self.intercept_ = coef, intercept.astype(coef.dtype)
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+    def _problem(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None) -> Problem:
         settings = self._settings()
         settings.check("classification")
         X, y = self._validated(X, y)
@@ -97,15 +99,15 @@ class FrankWolfeClassifier(LinearClassifier):
 
     def __init__(
         self,
-        loss: Any = "logistic",
+        loss: LossLike = "logistic",
         *,
-        constraint: Any = "l1",
+        constraint: SetLike = "l1",
         radius: float = 100.0,
-        constraint_params: Mapping[str, Any] | None = None,
-        algorithm: Any = "auto",
-        learning_rate: Any = "auto",
+        constraint_params: Mapping[str, object] | None = None,
+        algorithm: AlgorithmLike = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         multi_class: str = "auto",
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -113,11 +115,13 @@ class FrankWolfeClassifier(LinearClassifier):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeClassifier":
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None
+    ) -> "FrankWolfeClassifier":
         """Fits to rows X (array or sparse) with labels y."""
         deadline = Deadline(self.max_seconds)
         before = getattr(self, "classes_", None)
@@ -128,7 +132,11 @@ class FrankWolfeClassifier(LinearClassifier):
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        classes: PerRow | None = None,
+        sample_weight: PerRow | None = None,
     ) -> "FrankWolfeClassifier":
         """One pass over more rows of a stream, in minibatches; `classes` at the first call.
 

@@ -23,7 +23,9 @@ from adafw.losses import Loss
 from adafw.names import LOSSES
 from adafw.rows import stored_entries
 from adafw.sklearn.base import warn_unfinished
+from adafw.sklearn.typing import PerRow, RandomState, SklearnObject
 from adafw.steps.corrective.observed import Observed
+from adafw.typing import MatrixLike
 
 #: Losses of observed entries.
 _LOSSES = ("squared", "huber", "logistic")
@@ -94,21 +96,21 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     scores_: NDArray[Any] | None
     row_map_: Map | None
     col_map_: Map | None
-    row_labels_: Any
-    col_labels_: Any
+    row_labels_: NDArray[Any] | None
+    col_labels_: NDArray[Any] | None
 
     def __init__(
-        self, radius: Any = "cv", *, norm: str = "nuclear", loss: str = "squared",
+        self, radius: float | str = "cv", *, norm: str = "nuclear", loss: str = "squared",
         delta: float = 1.0, offsets: bool = True, shape: tuple[int, int] | None = None, cv: int = 3,
         tol: float = 1e-3, max_iter: int = 200, max_seconds: float | None = None,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         self.radius, self.norm, self.loss, self.delta = radius, norm, loss, delta
         self.offsets = offsets
         self.shape, self.cv, self.tol, self.max_iter = shape, cv, tol, max_iter
         self.max_seconds, self.random_state = max_seconds, random_state
 
-    def fit(self, X: Any, y: Any = None) -> "MatrixCompletion":
+    def fit(self, X: MatrixLike, y: PerRow | None = None) -> "MatrixCompletion":
         """Fits to observed entries.
 
         X holds pairs (row, column) with the values in y: an integer array, or a data frame of two
@@ -136,7 +138,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """X[r, c] + offsets for pairs (row, column); unknown rows or columns add nothing."""
         check_is_fitted(self)
         rows, cols = self._known(X)
@@ -147,7 +149,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         return np.asarray(scores)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Values for pairs (row, column); for loss="logistic" the probability of the larger one."""
         scores = self.decision_function(X)
         if not self.loss_.has_probabilities:
@@ -187,7 +189,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         entry = LOSSES.find(self.loss)
         return entry.make(self.delta) if entry.parameters else entry.make()
 
-    def _entries(self, X: Any, y: Any) -> _Entries:
+    def _entries(self, X: MatrixLike, y: PerRow | None) -> _Entries:
         """Checked, sorted by rows; sets shape_, labels, and the two values of a logistic loss."""
         rows, cols, values = self._triples(X, y)
         self.values_ = None
@@ -204,9 +206,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("there must be at least one observed entry, got none.")
         least = self._least_shape
         found = (max(least[0], int(rows.max()) + 1), max(least[1], int(cols.max()) + 1))
-        if self.row_labels_ is not None:
+        if self.row_labels_ is not None and self.col_labels_ is not None:
             found = (len(self.row_labels_), len(self.col_labels_))
-        asked: Any = found if self.shape is None else tuple(np.atleast_1d(self.shape))
+        asked: tuple[int, ...] = found if self.shape is None else tuple(np.atleast_1d(self.shape))
         if len(asked) != 2 or found[0] > asked[0] or found[1] > asked[1]:
             raise ValueError(f"shape must be a pair of at least {found}, got {self.shape}.")
         self.shape_ = (int(asked[0]), int(asked[1]))
@@ -216,7 +218,9 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         kind = np.int32 if max(self.shape_) < 2**31 else np.int64
         return _Entries(rows.astype(kind), cols.astype(kind), values.astype(np.float64))
 
-    def _triples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
+    def _triples(
+        self, X: MatrixLike, y: PerRow | None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         self.row_labels_ = self.col_labels_ = None
         self._least_shape = (0, 0)
         stored = stored_entries(X)
@@ -244,7 +248,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             rows, cols = _numbers(columns[0]), _numbers(columns[1])
         return rows, cols, values.astype(float)
 
-    def _known(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _known(self, X: MatrixLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Numbers of rows and columns to predict; -1 for those that were never seen."""
         stored = stored_entries(X)
         columns = _columns(X) if stored is None else list(stored)
@@ -313,7 +317,7 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.value_, self.gap_, self.lower_bound_ = found.value, found.gap, found.lower_bound
         self.rank_, self.n_iter_, self.status_ = found.left.shape[1], found.n_iter, found.status
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> SklearnObject:
         tags = super().__sklearn_tags__()
         # Its X are places in a matrix: the common checks, on features, mean nothing to it.
         tags._skip_test = True
@@ -321,7 +325,11 @@ class MatrixCompletion(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _held_out(
-    weighted: Weighted | None, test: _Entries, base: NDArray[Any], loss: Loss, shape: Any
+    weighted: Weighted | None,
+    test: _Entries,
+    base: NDArray[Any],
+    loss: Loss,
+    shape: tuple[int, int],
 ) -> float:
     if weighted is None:
         return float("nan")
@@ -330,12 +338,12 @@ def _held_out(
     return seen.value(seen.predict(found.left, found.right))
 
 
-def _is_frame(X: Any) -> bool:
+def _is_frame(X: MatrixLike) -> bool:
     # By what it has: pandas, polars and others are frames alike, and none of them need be there.
     return hasattr(X, "columns") and not isinstance(X, np.ndarray)
 
 
-def _columns(X: Any) -> list[NDArray[Any]]:
+def _columns(X: MatrixLike) -> list[NDArray[Any]]:
     """Columns of a data frame or of an array of two dimensions."""
     if _is_frame(X):
         return [np.asarray(X[name]) for name in X.columns]

@@ -1,7 +1,8 @@
 """Pictures of fits with matplotlib, in the manner of scikit-learn's displays."""
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from adafw import checks
 from adafw.recorder import Trace
 from adafw.result import Result
+from adafw.sklearn.typing import PerRow, SklearnObject
+from adafw.typing import MatrixLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    Panels = tuple[Axes, Axes] | list[Axes] | NDArray[Any]
+
 
 #: Columns of a trace to draw against, with the words on the axis.
 _AGAINST = {
@@ -37,7 +46,9 @@ class ConvergenceDisplay:
     def __init__(self, *, traces: Sequence[Trace], names: Sequence[str]) -> None:
         self.traces, self.names = list(traces), list(names)
 
-    def plot(self, ax: Any = None, *, x: str = "epoch", y: str = "gap", **kwargs: Any) -> Any:
+    def plot(
+        self, ax: "Axes | None" = None, *, x: str = "epoch", y: str = "gap", **kwargs: Any
+    ) -> "ConvergenceDisplay":
         """Draws column y ("gap", "value") against x ("epoch", "cpu_seconds", ...).
 
         The gap has a logarithmic axis, without the records where it is 0; beside the value, the
@@ -68,7 +79,7 @@ class ConvergenceDisplay:
         result: Result | Sequence[Result],
         *,
         names: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
         **kwargs: Any,
     ) -> "ConvergenceDisplay":
         """Draws the run of a `Result`, or several runs; `kwargs` as in `plot`."""
@@ -84,7 +95,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, **kwargs: Any
+        cls, estimator: SklearnObject, *, ax: "Axes | None" = None, **kwargs: Any
     ) -> "ConvergenceDisplay":
         """Draws the fit of a model, one line a class where each has its own fit.
 
@@ -97,6 +108,21 @@ class ConvergenceDisplay:
         traces = model.trace_ if several else [model.trace_]
         names = [str(c) for c in model.classes_] if several else [""]
         return cls(traces=traces, names=names).plot(ax, **kwargs)
+
+
+class _Path(Protocol):
+    """A `RadiusPath`, which stands above."""
+
+    @property
+    def radii(self) -> NDArray[Any]: ...
+    @property
+    def coefs(self) -> NDArray[Any]: ...
+    @property
+    def scores(self) -> NDArray[Any]: ...
+    @property
+    def held_out(self) -> bool: ...
+    @property
+    def best(self) -> SklearnObject: ...
 
 
 class RadiusPathDisplay:
@@ -129,37 +155,41 @@ class RadiusPathDisplay:
         self.scores, self.errors = np.asarray(scores), errors
         self.chosen, self.score_name = chosen, score_name
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> "RadiusPathDisplay":
+    def plot(self, ax: "Axes | Panels | None" = None, **kwargs: Any) -> "RadiusPathDisplay":
         """Draws both; `kwargs` go to matplotlib's `plot` of the coefficients.
 
         `ax`: None for a new figure of two panels, two axes, or one, on which the scores have a
         scale of their own at the right.
         """
+        upper: Axes
+        score: Axes
         if ax is None:
-            _, (ax, score) = _pyplot().subplots(2, 1, sharex=True, layout="constrained")
+            _, (upper, score) = _pyplot().subplots(2, 1, sharex=True, layout="constrained")
         elif isinstance(ax, tuple | list | np.ndarray):
-            ax, score = ax
+            upper, score = ax
         else:
-            score = ax.twinx()
-        self.ax_, self.score_ax_, self.figure_ = ax, score, ax.figure
+            upper, score = ax, ax.twinx()
+        self.ax_, self.score_ax_, self.figure_ = upper, score, upper.figure
         flat = self.coefs.reshape(len(self.radii), -1)
         used = flat[:, np.abs(flat).max(axis=0) > 0]
-        self.lines_ = ax.plot(self.radii, used, **{"linewidth": 1, **kwargs})
-        ax.set(ylabel="coefficient", xscale="log")
+        self.lines_ = upper.plot(self.radii, used, **{"linewidth": 1, **kwargs})
+        upper.set(ylabel="coefficient", xscale="log")
         score.errorbar(
             self.radii, self.scores, self.errors, marker="o", markersize=4, color="black",
             linestyle="-", capsize=2,
         )  # fmt: skip
         score.set(ylabel=self.score_name, xscale="log")
-        shared = score.bbox.bounds == ax.bbox.bounds  # a twin has no axis of its own below
-        (ax if shared else score).set_xlabel("radius")
+        shared = score.bbox.bounds == upper.bbox.bounds  # a twin has no axis of its own below
+        (upper if shared else score).set_xlabel("radius")
         if self.chosen is not None:
-            for part in {ax, score}:
+            for part in {upper, score}:
                 part.axvline(self.chosen, color="grey", linestyle="--", linewidth=1)
         return self
 
     @classmethod
-    def from_path(cls, path: Any, *, ax: Any = None, **kwargs: Any) -> "RadiusPathDisplay":
+    def from_path(
+        cls, path: _Path, *, ax: "Axes | Panels | None" = None, **kwargs: Any
+    ) -> "RadiusPathDisplay":
         """Draws what `radius_path` found, the radius of the best score marked."""
         return cls(
             radii=path.radii, coefs=path.coefs, scores=path.scores, chosen=float(path.best.radius),
@@ -168,7 +198,13 @@ class RadiusPathDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: SklearnObject,
+        X: MatrixLike,
+        y: PerRow,
+        *,
+        ax: "Axes | Panels | None" = None,
+        **kwargs: Any,
     ) -> "RadiusPathDisplay":
         """Draws the search of a `FrankWolfeClassifierCV` or `FrankWolfeRegressorCV`.
 
@@ -222,7 +258,7 @@ class CoefficientDisplay:
         order = np.argsort(-size, kind="stable")[: self.top]
         return order[size[order] > 0]
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> "CoefficientDisplay":
+    def plot(self, ax: "Axes | None" = None, **kwargs: Any) -> "CoefficientDisplay":
         """Draws the bars, the largest at the top; `kwargs` go to matplotlib's `barh`."""
         features, rows = self.chosen, len(self.coef)
         if ax is None:
@@ -248,12 +284,12 @@ class CoefficientDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: SklearnObject,
         *,
         top: int = 20,
-        label: Any = None,
+        label: object = None,
         feature_names: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
         **kwargs: Any,
     ) -> "CoefficientDisplay":
         """Draws the coefficients of a model, pipeline or search.
@@ -279,7 +315,7 @@ class CoefficientDisplay:
         return cls(coef=coef, feature_names=feature_names, names=names, top=top).plot(ax, **kwargs)
 
 
-def names_of_features(estimator: Any) -> list[str]:
+def names_of_features(estimator: SklearnObject) -> list[str]:
     """What the coefficients of a model, pipeline or search belong to."""
     found = _chosen(estimator)
     model = _model(found)
@@ -293,12 +329,12 @@ def names_of_features(estimator: Any) -> list[str]:
     return [f"x{j}" for j in range(model.n_features_in_)] if names is None else list(names)
 
 
-def _chosen(estimator: Any) -> Any:
+def _chosen(estimator: SklearnObject) -> SklearnObject:
     """The best model of a search, which has this attribute by convention, else the model itself."""
     return getattr(estimator, "best_estimator_", estimator)
 
 
-def _model(estimator: Any) -> Any:
+def _model(estimator: SklearnObject) -> SklearnObject:
     """The fitted model of this package in a pipeline or search."""
     from adafw.sklearn.base import FrankWolfeBase
 
@@ -313,7 +349,7 @@ def _model(estimator: Any) -> Any:
     return model
 
 
-def _pyplot() -> Any:
+def _pyplot() -> ModuleType:
     try:
         from matplotlib import pyplot
     except ImportError:
@@ -323,6 +359,6 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: "Axes | None") -> "Axes":
     """The axes given, or new ones."""
     return _pyplot().subplots(layout="constrained")[1] if ax is None else ax

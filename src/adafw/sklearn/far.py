@@ -7,16 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from adafw.rows import Rows
+from adafw.sklearn.typing import PerRow, SklearnObject
+from adafw.typing import MatrixLike
 
-def is_dask(X: Any) -> bool:
+
+def is_dask(X: MatrixLike) -> bool:
     """Whether X is a dask array; if dask was never imported, nothing is."""
     array = sys.modules.get("dask.array")
     return array is not None and isinstance(X, array.Array)
 
 
 def validated(
-    estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool
-) -> tuple[Any, NDArray[Any]]:
+    estimator: SklearnObject, X: MatrixLike, y: PerRow, *, numeric: bool, reset: bool
+) -> tuple[Rows, NDArray[Any]]:
     """(rows on the workers, targets here), checked as scikit-learn's own checks do."""
     from adafw.distributed.blocks import dask_recipes
     from adafw.distributed.model import distributed_rows, targets_of
@@ -33,7 +37,7 @@ def validated(
 class DaskBlocks:
     """A dask array, of which only products with coefficients are made, block by block."""
 
-    def __init__(self, X: Any, n_features: int) -> None:
+    def __init__(self, X: MatrixLike, n_features: int) -> None:
         self.X = X
         _check_width(X.shape[1], n_features)
 
@@ -44,7 +48,7 @@ class DaskBlocks:
         return np.asarray(product.compute())
 
 
-def _product(block: Any, coefficients: NDArray[Any]) -> NDArray[Any]:
+def _product(block: MatrixLike, coefficients: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(block @ coefficients)
 
 

@@ -4,10 +4,10 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
@@ -20,6 +20,17 @@ from adafw.sklearn.base import declared
 from adafw.sklearn.classifiers import FrankWolfeClassifier
 from adafw.sklearn.displays import RadiusPathDisplay
 from adafw.sklearn.regressors import FrankWolfeRegressor
+from adafw.sklearn.typing import PerRow, SklearnObject
+from adafw.typing import MatrixLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from adafw.sklearn.displays import Panels
+
+
+#: A model that there is a path of.
+LinearEstimator: TypeAlias = FrankWolfeClassifier | FrankWolfeRegressor
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +50,12 @@ class RadiusPath:
     gaps: NDArray[Any] = field(repr=False)
     nonzeros: NDArray[Any] = field(repr=False)
     scores: NDArray[Any] = field(repr=False)
-    models: tuple[Any, ...] = field(repr=False)
+    models: tuple[LinearEstimator, ...] = field(repr=False)
     held_out: bool = False
     uppers: NDArray[Any] | None = field(default=None, repr=False)
     bound: float = math.nan
 
-    def at(self, radius: float) -> Any:
+    def at(self, radius: float) -> LinearEstimator:
         """The model that is proven to be within `bound` of the best one of this radius."""
         if self.uppers is None:
             raise ValueError("only a path of radius_path(eps=...) knows models between its radii.")
@@ -55,26 +66,26 @@ class RadiusPath:
         return self.models[k]
 
     @property
-    def best(self) -> Any:
+    def best(self) -> LinearEstimator:
         """The model of the best score; of equals, that of the smallest radius."""
         return self.models[int(np.argmax(self.scores))]
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: "Axes | Panels | None" = None) -> NDArray[np.object_]:
         """Coefficients, then score, against the radius, as `RadiusPathDisplay`; the two axes."""
         display = RadiusPathDisplay.from_path(self, ax=axes)
         return np.array([display.ax_, display.score_ax_])
 
 
 def radius_path(
-    X: Any,
-    y: Any,
+    X: MatrixLike,
+    y: PerRow,
     *,
     radii: Sequence[float] | NDArray[Any] | None = None,
     eps: float | None = None,
-    estimator: Any = None,
-    sample_weight: Any = None,
-    X_test: Any = None,
-    y_test: Any = None,
+    estimator: SklearnObject = None,
+    sample_weight: PerRow | None = None,
+    X_test: MatrixLike = None,
+    y_test: PerRow | None = None,
 ) -> RadiusPath:
     """Fits a model for each radius, from small to large, each started from the one before.
 
@@ -95,7 +106,7 @@ def radius_path(
     sizes = _sizes(np.geomspace(0.1, 100, 10) if radii is None else radii)
     estimator = _estimator(estimator, y)
     test = (X, y) if X_test is None else (X_test, y_test)
-    models: list[Any] = []
+    models: list[LinearEstimator] = []
     model = clone(estimator).set_params(warm_start=True)
     for radius in sizes:
         model.set_params(radius=float(radius)).fit(X, y, sample_weight=sample_weight)
@@ -103,7 +114,7 @@ def radius_path(
     return _path(models, test, X_test is not None)
 
 
-def _sizes(radii: Any, from_zero: bool = False) -> NDArray[np.float64]:
+def _sizes(radii: ArrayLike, from_zero: bool = False) -> NDArray[np.float64]:
     """From small to large; the smallest may be 0 where it only begins a range."""
     try:
         sizes = np.sort(np.asarray(radii, dtype=float))
@@ -115,7 +126,12 @@ def _sizes(radii: Any, from_zero: bool = False) -> NDArray[np.float64]:
     return sizes
 
 
-def _path(models: list[Any], test: tuple[Any, Any], held_out: bool, **more: Any) -> RadiusPath:
+def _path(
+    models: list[LinearEstimator],
+    test: tuple[MatrixLike, PerRow | None],
+    held_out: bool,
+    **more: Any,
+) -> RadiusPath:
     coefs = np.array([m.coef_ for m in models])
     if is_classifier(models[0]) and len(models[0].classes_) == 2:
         coefs = coefs[:, 0]
@@ -133,7 +149,7 @@ def _path(models: list[Any], test: tuple[Any, Any], held_out: bool, **more: Any)
     )
 
 
-def _estimator(estimator: Any, y: Any) -> Any:
+def _estimator(estimator: SklearnObject, y: PerRow) -> LinearEstimator:
     """What was given, if its radius can change, or what fits the targets."""
     if estimator is None:
         return FrankWolfeClassifier() if looks_like_classes(y) else FrankWolfeRegressor()
@@ -142,7 +158,14 @@ def _estimator(estimator: Any, y: Any) -> Any:
 
 
 def _proven_path(
-    X: Any, y: Any, eps: float, radii: Any, estimator: Any, weight: Any, X_test: Any, y_test: Any
+    X: MatrixLike,
+    y: PerRow,
+    eps: float,
+    radii: ArrayLike | None,
+    estimator: SklearnObject,
+    weight: PerRow | None,
+    X_test: MatrixLike,
+    y_test: PerRow | None,
 ) -> RadiusPath:
     checks.real(eps, "eps", 0, above=True)
     low, high = 0.0, math.inf
@@ -173,7 +196,7 @@ def _proven_path(
 
 
 def matching_penalty(
-    X: Any, y: Any, radius: float, *, loss: str = "logistic", **settings: Any
+    X: MatrixLike, y: PerRow, radius: float, *, loss: str = "logistic", **settings: Any
 ) -> float:
     """The C for which min ||x||_1 + C sum_i l_i(x) has the solution of ||x||_1 <= radius.
 
@@ -187,7 +210,13 @@ def matching_penalty(
 
 
 def matching_radius(
-    X: Any, y: Any, C: float, *, loss: str = "logistic", rtol: float = 1e-6, **settings: Any
+    X: MatrixLike,
+    y: PerRow,
+    C: float,
+    *,
+    loss: str = "logistic",
+    rtol: float = 1e-6,
+    **settings: Any,
 ) -> float:
     """The l1 norm of the solution of min ||x||_1 + C sum_i l_i(x), to a relative `rtol`.
 
@@ -230,7 +259,14 @@ def matching_radius(
     )  # fmt: skip
 
 
-def _fitted(X: Any, y: Any, radius: float, loss: str, settings: dict[str, Any], before: Any) -> Any:
+def _fitted(
+    X: MatrixLike,
+    y: PerRow,
+    radius: float,
+    loss: str,
+    settings: dict[str, Any],
+    before: LinearEstimator | None,
+) -> LinearEstimator:
     kind = FrankWolfeRegressor if declared(loss).task == "regression" else FrankWolfeClassifier
     options = {"tol": 1e-9, **settings}
     weight = options.pop("sample_weight", None)
@@ -245,7 +281,7 @@ def _fitted(X: Any, y: Any, radius: float, loss: str, settings: dict[str, Any], 
     return model
 
 
-def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
+def _penalty(model: LinearEstimator, X: MatrixLike, y: PerRow, settings: dict[str, Any]) -> float:
     """1 / (sum of weights * multiplier), inf where the solution does not touch the boundary."""
     x = model.coef_.ravel()
     # Rounding, and the tolerance of the fit, leave a solution on the boundary a little inside.
@@ -254,9 +290,11 @@ def _penalty(model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
     return _penalty_at(x, model, X, y, settings)
 
 
-def _penalty_at(x: NDArray[Any], model: Any, X: Any, y: Any, settings: dict[str, Any]) -> float:
-    X, y = validate_data(model, X, y, accept_sparse="csr", reset=False)
-    target = Targets.of_classes(y).vectors[0] if is_classifier(model) else y
+def _penalty_at(
+    x: NDArray[Any], model: LinearEstimator, X: MatrixLike, y: PerRow, settings: dict[str, Any]
+) -> float:
+    X, checked = validate_data(model, X, y, accept_sparse="csr", reset=False)
+    target = Targets.of_classes(checked).vectors[0] if is_classifier(model) else checked
     weight = settings.get("sample_weight")
     weight = None if weight is None else np.asarray(weight, dtype=float)
     f = Design(X, weight).risk(target, model.loss_, model.fit_intercept).f
@@ -269,7 +307,7 @@ def _nonzeros(coef: NDArray[Any], radius: float) -> int:
     return int(np.count_nonzero(np.abs(coef) > 1e-15 * radius))
 
 
-def _copy(model: Any) -> Any:
+def _copy(model: LinearEstimator) -> LinearEstimator:
     from copy import deepcopy
 
     return deepcopy(model)

@@ -1,7 +1,7 @@
 """Linear regression under a constraint."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
@@ -11,6 +11,15 @@ from adafw.fitting import Deadline, Design, Targets
 from adafw.fitting.radii import Problem
 from adafw.losses import Outputs
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
+from adafw.sklearn.typing import (
+    AlgorithmLike,
+    LossLike,
+    PerRow,
+    RandomState,
+    SetLike,
+    SklearnObject,
+)
+from adafw.typing import MatrixLike
 
 
 class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
@@ -18,7 +27,7 @@ class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
 
     delta: float
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """The mean of the target at <a, x> + b: its exponential for loss="poisson", else itself."""
         found = self._predictor.predict(self._features(X))
         return found.reshape(len(found), -1) if self.coef_.ndim == 2 else found
@@ -29,7 +38,7 @@ class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         else:
             self.coef_, self.intercept_ = coef[0], coef.dtype.type(intercept[0])
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+    def _problem(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None) -> Problem:
         settings = self._settings()
         settings.check("regression")
         X, y = self._validated(X, y, y_numeric=True, multi_output=True)
@@ -38,7 +47,7 @@ class LinearRegressor(RegressorMixin, FrankWolfeBase):  # type: ignore[misc]
         Targets.of_numbers(y, X.dtype).plan(settings, X.shape[1])
         return Problem(X, y, weights_of(sample_weight, X), settings, "regression")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> SklearnObject:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = declared(self.loss).least_target >= 0
         # scikit-learn's checks of several targets know none that must be positive.
@@ -70,14 +79,14 @@ class FrankWolfeRegressor(LinearRegressor):
 
     def __init__(
         self,
-        loss: Any = "squared",
+        loss: LossLike = "squared",
         *,
         delta: float = 1.0,
-        constraint: Any = "l1",
+        constraint: SetLike = "l1",
         radius: float = 100.0,
-        constraint_params: Mapping[str, Any] | None = None,
-        algorithm: Any = "auto",
-        learning_rate: Any = "auto",
+        constraint_params: Mapping[str, object] | None = None,
+        algorithm: AlgorithmLike = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -85,17 +94,21 @@ class FrankWolfeRegressor(LinearRegressor):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None
+    ) -> "FrankWolfeRegressor":
         """Fits to rows X (array or sparse) with targets y."""
         deadline = Deadline(self.max_seconds)
         self._fit_problem(self._problem(X, y, sample_weight), deadline)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressor":
+    def partial_fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None
+    ) -> "FrankWolfeRegressor":
         """One pass over more rows of a stream, in minibatches; nothing is certified."""
         settings = self._settings()
         settings.check("regression")

@@ -3,10 +3,10 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -18,6 +18,16 @@ from adafw.sklearn.base import FrankWolfeBase, documented, weights_of
 from adafw.sklearn.classifiers import FrankWolfeClassifier, LinearClassifier
 from adafw.sklearn.path import RadiusPath, radius_path
 from adafw.sklearn.regressors import FrankWolfeRegressor, LinearRegressor
+from adafw.sklearn.typing import (
+    AlgorithmLike,
+    ClassWeight,
+    LossLike,
+    PerRow,
+    RandomState,
+    SetLike,
+    SklearnObject,
+)
+from adafw.typing import MatrixLike
 
 #: The part of max_seconds that the search may use; the rest is left to the last fit.
 _SEARCH_SHARE = 0.7
@@ -26,15 +36,17 @@ _SEARCH_SHARE = 0.7
 class RadiusSearch(FrankWolfeBase):
     """What the two models with a chosen radius share."""
 
-    radii: Any
-    cv: Any
-    scoring: Any
-    rule: Any
+    radii: int | ArrayLike
+    cv: SklearnObject
+    scoring: SklearnObject
+    rule: Literal["best", "one_se"]
     warm_start = False
     #: The model without a search.
     _plain: ClassVar[type[FrankWolfeBase]]
 
-    def _search_and_fit(self, problem: Problem, sample_weight: Any, deadline: Deadline) -> None:
+    def _search_and_fit(
+        self, problem: Problem, sample_weight: PerRow | None, deadline: Deadline
+    ) -> None:
         """Sets radius_ and what tells of the search, and fits to all data."""
         check_sized(self.constraint)
         if self.rule not in ("best", "one_se"):
@@ -55,7 +67,7 @@ class RadiusSearch(FrankWolfeBase):
             return float(scorer(one, X[rows], y[rows], **extra))
 
         if radii is None:
-            radii = find_radii(problem, self.radii, part)
+            radii = find_radii(problem, cast(int, self.radii), part)
         found = score_radii(problem, radii, folds, score, part, problem.settings.jobs)
         best = found.choose(self.rule)
         self.radius_, self.radii_ = float(found.radii[best]), found.radii
@@ -71,7 +83,7 @@ class RadiusSearch(FrankWolfeBase):
         same = {key: value for key, value in given.items() if key in known}
         return self._plain(**same, radius=self.radius_)
 
-    def _path_of_search(self, X: Any, y: Any) -> RadiusPath:
+    def _path_of_search(self, X: MatrixLike, y: PerRow) -> RadiusPath:
         with warnings.catch_warnings():  # the search has warned already
             warnings.simplefilter("ignore")
             return radius_path(X, y, radii=self.radii_, estimator=self.without_search())
@@ -85,7 +97,7 @@ class RadiusSearch(FrankWolfeBase):
             raise ValueError("radii must be a number of radii, or numbers > 0, at least one.")
         return sizes
 
-    def _view(self, problem: Problem) -> Any:
+    def _view(self, problem: Problem) -> FrankWolfeBase:
         """A plain model that a scorer can ask."""
         view = self._plain(loss=self.loss)
         view.loss_ = problem.part()[1].plan(problem.settings, problem.X.shape[1]).loss
@@ -132,29 +144,31 @@ class FrankWolfeClassifierCV(RadiusSearch, LinearClassifier):
 
     def __init__(
         self,
-        loss: Any = "logistic",
+        loss: LossLike = "logistic",
         *,
-        radii: Any = 30,
-        cv: Any = None,
-        scoring: Any = None,
+        radii: int | ArrayLike = 30,
+        cv: SklearnObject = None,
+        scoring: SklearnObject = None,
         rule: str = "best",
-        constraint: Any = "l1",
-        constraint_params: Mapping[str, Any] | None = None,
-        algorithm: Any = "auto",
-        learning_rate: Any = "auto",
+        constraint: SetLike = "l1",
+        constraint_params: Mapping[str, object] | None = None,
+        algorithm: AlgorithmLike = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         multi_class: str = "auto",
         tol: float = 1e-4,
         max_epochs: float = 1000,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeClassifierCV":
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None
+    ) -> "FrankWolfeClassifierCV":
         """Chooses the radius and fits to rows X (array or sparse) with labels y."""
         deadline = Deadline(self.max_seconds)
         self._search_and_fit(self._problem(X, y, sample_weight), sample_weight, deadline)
@@ -179,28 +193,30 @@ class FrankWolfeRegressorCV(RadiusSearch, LinearRegressor):
 
     def __init__(
         self,
-        loss: Any = "squared",
+        loss: LossLike = "squared",
         *,
-        radii: Any = 30,
-        cv: Any = None,
-        scoring: Any = None,
+        radii: int | ArrayLike = 30,
+        cv: SklearnObject = None,
+        scoring: SklearnObject = None,
         rule: str = "best",
         delta: float = 1.0,
-        constraint: Any = "l1",
-        constraint_params: Mapping[str, Any] | None = None,
-        algorithm: Any = "auto",
-        learning_rate: Any = "auto",
+        constraint: SetLike = "l1",
+        constraint_params: Mapping[str, object] | None = None,
+        algorithm: AlgorithmLike = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_epochs: float = 1000,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "FrankWolfeRegressorCV":
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None
+    ) -> "FrankWolfeRegressorCV":
         """Chooses the radius and fits to rows X (array or sparse) with targets y."""
         deadline = Deadline(self.max_seconds)
         self._search_and_fit(self._problem(X, y, sample_weight), sample_weight, deadline)

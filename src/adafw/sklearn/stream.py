@@ -11,7 +11,8 @@ from adafw.algorithm import Algorithm
 from adafw.algorithms import AdaGrad, AdaSFW
 from adafw.fitting import Design, Plan
 from adafw.fitting.choice import search
-from adafw.objectives import MatrixModel
+from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.typing import Array, StateDict
 
 #: Rows of a minibatch at most.
 _BATCH = 64
@@ -27,11 +28,11 @@ class Stream:
     """
 
     coef: NDArray[Any]
-    intercept: Any
+    intercept: float | Array
     algorithm: Algorithm
     learning_rate: float
-    step: dict[str, Any]
-    squares: Any = 0.0  # of the derivatives in the intercept
+    step: StateDict
+    squares: float | Array = 0.0  # of the derivatives in the intercept
     t: int = 0
 
     @classmethod
@@ -41,7 +42,7 @@ class Stream:
         y: NDArray[Any],
         plan: Plan,
         coef: NDArray[Any] | None,
-        intercept: Any,
+        intercept: float | Array,
     ) -> "Stream":
         """At given coefficients or the set's start; the learning rate is searched on these rows."""
         constraint, rows = plan.constraint, design.rows
@@ -81,7 +82,9 @@ class Stream:
             s = s._step(model, share, plan)
         return s
 
-    def _step(self, model: Any, share: float, plan: Plan) -> "Stream":
+    def _step(
+        self, model: LinearModel | WithIntercept | MatrixModel, share: float, plan: Plan
+    ) -> "Stream":
         joint, rows = isinstance(model, MatrixModel), model.rows
         z = (rows.dot_matrix if joint else rows.dot)(self.coef) + self.intercept
         slopes = model.slopes_at(z)

@@ -1,32 +1,33 @@
 """AdamW for the parameters that get no ball, inside the optimizers that have one for the rest."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
 from adafw.torch import masters, sharded
+from adafw.torch.typing import Group, State
 
 BUFFERS = ("exp_avg", "exp_avg_sq")
 
 
-def step(work: list[tuple[Tensor, Tensor, dict[str, Any]]], states: Any) -> None:
+def step(work: list[tuple[Tensor, Tensor, Group]], states: Mapping[Tensor, State]) -> None:
     """One step of `torch.optim.AdamW` on all tensors of one group, by torch's own function.
 
     Options: lr, weight_decay, adamw_betas, adamw_eps. State: exp_avg, exp_avg_sq and a tensor
     `step`, as there.
     """
-    options, states = work[0][2], [states[p] for p, _, _ in work]
+    options, kept = work[0][2], [states[p] for p, _, _ in work]
     params = [p if p.dtype not in masters.HALF else masters.to_move(p, state, torch.float32)
-              for (p, _, _), state in zip(work, states, strict=True)]  # fmt: skip
+              for (p, _, _), state in zip(work, kept, strict=True)]  # fmt: skip
     beta1, beta2 = options["adamw_betas"]
     # The fused version is made for plain tensors on a processor or a GPU.
     fused = all(not sharded.is_sharded(p) and p.device.type in ("cpu", "cuda") for p in params)
     adamw(
         params, [g.to(p.dtype) for p, (_, g, _) in zip(params, work, strict=True)],
-        [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states],
-        [], [state["step"] for state in states],
+        [state["exp_avg"] for state in kept], [state["exp_avg_sq"] for state in kept],
+        [], [state["step"] for state in kept],
         fused=fused and options["fused"] is not False, foreach=False,
         capturable=options["capturable"], differentiable=False,
         grad_scale=None, found_inf=None, has_complex=False, amsgrad=False, maximize=False,
@@ -38,7 +39,7 @@ def step(work: list[tuple[Tensor, Tensor, dict[str, Any]]], states: Any) -> None
             p.copy_(x)
 
 
-def prepare(p: Tensor, state: dict[str, Any], capturable: bool) -> None:
+def prepare(p: Tensor, state: State, capturable: bool) -> None:
     """The state of a parameter met for the first time."""
     if "exp_avg" in state:
         return

@@ -1,8 +1,7 @@
 """What all optimizers share: parameter groups with sets, checks, checkpoints, the step."""
 
 import warnings
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -31,10 +30,13 @@ from adafw.torch.groups import (
     refuse_sparse,
     state_dtype,
 )
+from adafw.torch.typing import Closure, Group, Numbers, Packed, Params, State
 from adafw.torch.updates import Update
 
-Closure = Callable[[], Any]
-Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+Work = tuple[Tensor, Tensor, Group]  # parameter, gradient, options
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -47,7 +49,7 @@ class ConstrainedOptimizer(Optimizer):
 
     #: Names of the state tensors, shaped as the parameter and at least float32.
     buffers: ClassVar[tuple[str, ...]] = ()
-    update: ClassVar[Update]
+    update: ClassVar[Update[Any]]
     #: Name of the compiled update in `adafw.torch.kernels`, if there is one.
     kernel: ClassVar[str | None] = None
     #: Sets for which shards need no more of each other than a few sums.
@@ -57,25 +59,25 @@ class ConstrainedOptimizer(Optimizer):
     needs_sets: ClassVar[bool] = True
 
     def __init__(
-        self, params: Any, defaults: dict[str, Any], weight_decay: float, fused: bool | None,
+        self, params: Params, defaults: Group, weight_decay: float, fused: bool | None,
         flags: Flags | None = None,
     ) -> None:  # fmt: skip
-        self._checked: dict[int, Any] = {}
+        self._checked: dict[int, object] = {}
         unknown = (flags or {}).keys() - FLAGS.keys()
         if unknown:
             raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}.")
         refuse_decay(weight_decay)
-        params = params if isinstance(params, Tensor) else list(params)
+        listed: Any = params if isinstance(params, Tensor) else list(params)
         options = {"constraint": None, **FLAGS, **(flags or {}), "fused": fused, **defaults}
-        super().__init__(params, options)
-        if self.needs_sets and not any(isinstance(g, dict) and "constraint" in g for g in params):
+        super().__init__(listed, options)
+        if self.needs_sets and not any(isinstance(g, dict) and "constraint" in g for g in listed):
             warnings.warn(_NO_SET.format(type(self).__name__), stacklevel=3)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Packed) -> None:
         super().__setstate__(state)
         self._remember_sets()
 
-    def check_group(self, group: dict[str, Any]) -> None:
+    def check_group(self, group: Group) -> None:
         """Refuses a set that is none, weight decay, and options out of range."""
         refuse_decay(group.get("weight_decay", 0))
         constraint = group["constraint"]
@@ -87,27 +89,27 @@ class ConstrainedOptimizer(Optimizer):
         self.check_options(group)
         fast.check_asked(self.kernel, group, type(self).__name__)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         """Refuses options out of range when a group is added."""
         self.check_lr(group)
 
-    def current_set(self, group: dict[str, Any]) -> Constraint | None:
+    def current_set(self, group: Group) -> Constraint | None:
         """The set that a step of this group is made in."""
         return group["constraint"]
 
-    def set_of(self, group: dict[str, Any], p: Tensor) -> Constraint | None:
+    def set_of(self, group: Group, p: Tensor) -> Constraint | None:
         """The set of one parameter of a group."""
         return self.current_set(group)
 
-    def gamma_of(self, group: dict[str, Any]) -> float | None:
+    def gamma_of(self, group: Group) -> float | None:
         """The step size of the next step, None where it is found in the step."""
         return None
 
-    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def shape_factor(self, group: Group, p: Tensor) -> float:
         """What the method multiplies its step by, for the shape of a parameter."""
         return 1.0
 
-    def held_groups(self) -> list[dict[str, Any]]:
+    def held_groups(self) -> list[Group]:
         """A group for each parameter with the set it has now, for `gap` and `make_feasible`."""
         return [
             {"params": [p], "names": [plain_name(group, i)], "constraint": self.set_of(group, p)}
@@ -119,11 +121,11 @@ class ConstrainedOptimizer(Optimizer):
         """A table: each parameter's set, step size, what both are as (lr, weight_decay), where."""
         return description.table(self)
 
-    def check_lr(self, group: dict[str, Any]) -> float:
+    def check_lr(self, group: Group) -> float:
         """The learning rate, checked before each step since schedulers change it."""
         return rate_of(group)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Group) -> None:
         """Adds a group, checked; the caller's dict is left as it is."""
         group = dict(param_group)
         super().add_param_group(group)
@@ -136,7 +138,7 @@ class ConstrainedOptimizer(Optimizer):
     def _remember_sets(self) -> None:
         self._checked = {id(group): group.get("constraint") for group in self.param_groups}
 
-    def _check_group(self, group: dict[str, Any]) -> None:
+    def _check_group(self, group: Group) -> None:
         """Refuses what does not fit together; asked again when a group gets another set."""
         if group["differentiable"]:
             raise ValueError(
@@ -161,7 +163,7 @@ class ConstrainedOptimizer(Optimizer):
                 self.check_start(p, group, i)
         self._checked[id(group)] = constraint
 
-    def check_start(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+    def check_start(self, p: Tensor, group: Group, i: int) -> None:
         """Refuses a parameter that begins outside its set."""
         check_start(p, {**group, "constraint": self.current_set(group)}, i)
 
@@ -188,7 +190,7 @@ class ConstrainedOptimizer(Optimizer):
         whole: list[Work] = []
         parts: list[Work] = []
         found: list[Found] = []
-        fresh: list[Any] = []
+        fresh: list[tuple[Tensor, Group, int, Tensor]] = []
         compiled = self.kernel is not None
         for group in self.param_groups:
             if self._checked.get(id(group), _NEVER) is not group["constraint"]:
@@ -218,7 +220,7 @@ class ConstrainedOptimizer(Optimizer):
             self._prepare(*new)
         self._move_all(whole, parts)
 
-    def _options(self, group: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, group: Group) -> Group:
         """The group's options as they are in this step, and what compiled lists make of them."""
         options = {**group, "lr": self.check_lr(group), "constraint": self.current_set(group)}
         options["numbers"] = fast.numbers(self.kernel, options)
@@ -251,7 +253,7 @@ class ConstrainedOptimizer(Optimizer):
             rest += [(p, g, options) for p, g, _, _, options in left]
         return rest
 
-    def numbers_of(self, p: Tensor, state: Any, options: dict[str, Any]) -> Any:
+    def numbers_of(self, p: Tensor, state: State, options: Group) -> Numbers | None:
         """What compiled lists must know beside the tensors, None where they do not know the set."""
         numbers = options["numbers"]
         return None if numbers is None else numbers[state["step"] > 0]
@@ -273,25 +275,25 @@ class ConstrainedOptimizer(Optimizer):
             p.copy_(x)
         self.state[p]["step"] += 1
 
-    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
+    def metric_of(self, g: Tensor, state: State, options: Group) -> tuple[Tensor, Tensor | None]:
         """(m, h) of a step; changes the state."""
         return self.update.metric(g, state, options)
 
-    def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
+    def move_whole(self, x: Tensor, g: Tensor, state: State, options: Group) -> None:
         """The update of one tensor that lies here as a whole, in its own dtype."""
         if not fast.move(self.kernel, x, g, state, options):
             self.update(x, g, state, options)
 
     def _move_parts(self, work: list[Work]) -> None:
         """The same on this rank's parts of sharded parameters, all side by side."""
-        jobs: list[Any] = []
+        jobs: list[sharded.Job | gram.Job | owners.Job | None] = []
         rounded = []
-        for p, g, options in work:
+        for p, g, options in cast("list[tuple[DTensor, DTensor, Group]]", work):
             part, dtype = sharded.local(p), state_dtype(p)
             state = {key: sharded.local(value) for key, value in self.state[p].items()}
             x = masters.to_move(part, state, dtype)
-            g = sharded.local(sharded.aligned(g, p)).to(dtype)
-            m, h = self.metric_of(g, state, options)
+            own = sharded.local(sharded.aligned(g, p)).to(dtype)
+            m, h = self.metric_of(own, state, options)
             jobs.append(self.move_part(p, x, m, h, sharded.Shard.of(p), options))
             rounded.append((part, x))
             self.state[p]["step"] += 1
@@ -303,7 +305,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
-        options: dict[str, Any],
+        options: Group,
     ) -> sharded.Job | gram.Job | owners.Job | None:  # fmt: skip
         """Moves the part x of p at once, or says what the ranks have to do for that together."""
         constraint = options["constraint"]
@@ -318,7 +320,7 @@ class ConstrainedOptimizer(Optimizer):
             return whole_job(self.update, x, m, h, shard, options)
         return None
 
-    def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
+    def _prepare(self, p: Tensor, group: Group, i: int, g: Tensor | None = None) -> None:
         """Makes the state of a parameter met for the first time.
 
         Even at lr = 0, on which torch's distributed checkpoints rely. A tensor that is needed only
@@ -334,27 +336,27 @@ class ConstrainedOptimizer(Optimizer):
         state.setdefault("step", 0)
         masters.prepare(p, state, group["masters"])
 
-    def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def buffers_of(self, group: Group) -> tuple[str, ...]:
         """The state tensors that a parameter of this group needs."""
         return self.buffers
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Packed:
         """As torch's own, each set replaced by its description: names and plain numbers."""
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group["constraint"] = checkpoints.described(group["constraint"])
         return packed
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Packed) -> None:
         """Takes over the state and options; the sets stay those of this optimizer.
 
         A checkpoint made with other sets or by another optimizer is refused. State is copied and
         keeps its precision, where torch's own would round it to the dtype of the parameter.
         """
         sets = [group["constraint"] for group in self.param_groups]
-        taken: list[dict[str, Any]] = []
+        taken: list[Group] = []
 
-        def check(_: Optimizer, packed: dict[str, Any]) -> None:
+        def check(_: Optimizer, packed: Packed) -> None:
             checkpoints.check(self, packed, sets)
             taken.append(packed)
 

@@ -7,7 +7,7 @@ by `lists`.
 """
 
 from collections import defaultdict
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -15,31 +15,32 @@ from torch import Tensor
 from adafw.constraints import Constraint
 from adafw.torch import masters, polar
 from adafw.torch.matrices import SpectralNormBall, as_points
+from adafw.torch.typing import Group
 
-Work = tuple[Tensor, Tensor, dict[str, Any]]  # parameter, gradient, options
+Work = tuple[Tensor, Tensor, Group]  # parameter, gradient, options
 
 
-def may_stack(ball: Constraint | None, p: Tensor, options: dict[str, Any]) -> bool:
+def may_stack(ball: Constraint | None, p: Tensor, options: Group) -> TypeGuard[SpectralNormBall]:
     """Whether p is to be moved together with others in such a ball."""
     if not isinstance(ball, SpectralNormBall) or options["foreach"] is False:
         return False
     return options["foreach"] or not p.is_cpu or p.numel() <= polar.SMALL
 
 
-def may_list(p: Tensor, g: Tensor, options: dict[str, Any]) -> bool:
+def may_list(p: Tensor, g: Tensor, options: Group) -> bool:
     """Whether a step along signs is to be made by functions of lists; else kernels may do it."""
     if p.dtype in masters.HALF or g.dtype is not p.dtype or options["foreach"] is False:
         return False
     return options["foreach"] or options["fused"] is False or not p.is_cpu
 
 
-def vertices(balls: list[Any], directions: list[Tensor]) -> list[Tensor]:
+def vertices(balls: list[SpectralNormBall], directions: list[Tensor]) -> list[Tensor]:
     """lmo(d) over each ball, those of equal balls and shapes in one stack."""
-    alike: dict[Any, list[int]] = defaultdict(list)
+    alike: dict[object, list[int]] = defaultdict(list)
     points = [as_points(ball, d) for ball, d in zip(balls, directions, strict=True)]
     for i, (ball, point) in enumerate(zip(balls, points, strict=True)):
         alike[repr(ball), point.shape, point.dtype, point.device].append(i)
-    found: list[Any] = [None] * len(balls)
+    found = list(directions)
     for places in alike.values():
         ball = balls[places[0]]
         stack = torch.stack([points[i] for i in places])

@@ -1,21 +1,34 @@
 """What a checkpoint holds beside torch's own, and whether it fits."""
 
+from collections import defaultdict
 from itertools import chain
-from typing import Any
+from typing import Protocol
 
 from torch import Tensor
 
 from adafw.constraints import Constraint
 from adafw.torch import masters
 from adafw.torch.groups import FLAGS, state_dtype
+from adafw.torch.typing import Group, Packed, State
+from adafw.typing import Plain
 
 
-def described(constraint: Constraint | None) -> Any:
+class Saved(Protocol):
+    """What is asked of an optimizer here; `base` stands above."""
+
+    defaults: Packed
+    param_groups: list[Group]
+    state: defaultdict[Tensor, State]
+
+    def buffers_known(self) -> tuple[str, ...]: ...
+
+
+def described(constraint: Constraint | None) -> Plain:
     """A set as names and plain numbers."""
     return None if constraint is None else constraint.describe()
 
 
-def check(optimizer: Any, packed: dict[str, Any], sets: list[Any]) -> None:
+def check(optimizer: Saved, packed: Packed, sets: list[Constraint | None]) -> None:
     """Refuses a checkpoint with options or state of another optimizer, or with other sets."""
     for i, (saved, live) in enumerate(zip(packed["param_groups"], sets, strict=False)):
         wrong = optimizer.defaults.keys() - FLAGS.keys() - saved.keys()
@@ -34,7 +47,7 @@ def check(optimizer: Any, packed: dict[str, Any], sets: list[Any]) -> None:
             )
 
 
-def restore(optimizer: Any, packed: dict[str, Any], sets: list[Any]) -> None:
+def restore(optimizer: Saved, packed: Packed, sets: list[Constraint | None]) -> None:
     """The live sets and the state in its own precision, after torch has loaded the rest."""
     for group, live in zip(optimizer.param_groups, sets, strict=True):
         group["constraint"] = live

@@ -1,7 +1,7 @@
 """What an optimizer does to each parameter, as a table."""
 
 import math
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -9,12 +9,23 @@ from torch import Tensor
 from adafw.constraints import Constraint
 from adafw.torch import matrices, sharded
 from adafw.torch.feasible import contains, plain_name
+from adafw.torch.typing import Group
 
 HEAD = ("parameter", "shape", "set", "radius", "gamma", "as (lr, weight decay)", "weights")
 
 
+class Held(Protocol):
+    """What is asked of an optimizer here; `base` stands above."""
+
+    param_groups: list[Group]
+
+    def gamma_of(self, group: Group) -> float | None: ...
+    def set_of(self, group: Group, p: Tensor) -> Constraint | None: ...
+    def shape_factor(self, group: Group, p: Tensor) -> float: ...
+
+
 @torch.no_grad()
-def table(optimizer: Any) -> str:
+def table(optimizer: Held) -> str:
     """One line for each parameter of an optimizer of this package.
 
     gamma is the step size of the next step. A Frank-Wolfe step of size gamma in a ball of radius r
@@ -41,7 +52,7 @@ def columns(rows: list[tuple[str, ...]]) -> str:
 
 
 def _row(
-    group: dict[str, Any], held: Constraint | None, gamma: float | None, factor: float
+    group: Group, held: Constraint | None, gamma: float | None, factor: float
 ) -> tuple[str, str, str, str]:
     """Set, radius, gamma and the equivalent pair."""
     lr = float(group["lr"])

@@ -6,11 +6,12 @@ from torch import Tensor
 
 from adafw.torch import gram, matrices, owners, updates
 from adafw.torch.sharded import Shard
+from adafw.torch.typing import Group
 from adafw.torch.updates import Update
 
 
 def whole_job(
-    update: Update, x: Tensor, m: Tensor, h: Tensor | None, shard: Shard, options: dict[str, Any]
+    update: Update[Any], x: Tensor, m: Tensor, h: Tensor | None, shard: Shard, options: Group
 ) -> gram.Job | owners.Job:
     """By the Gram matrix where that is enough, else by the tensor's owner, as one process would."""
     constraint = options["constraint"]

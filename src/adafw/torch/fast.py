@@ -1,13 +1,11 @@
 """Which update of one tensor is compiled: chosen here once, for all optimizers."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import Tensor
 
 from adafw.constraints import Box, KSparse, L1Ball, L2Ball, LInfBall
 from adafw.torch import lists
 from adafw.torch.feasible import name_of
+from adafw.torch.typing import Numbers, Options, State
 from adafw.torch.updates import weights_of
 
 #: Sets that the compiled updates know; adaptive steps know some more.
@@ -16,7 +14,7 @@ _ADAPTIVE = ("adasfw", "adamsfw")
 ADAPTIVE = (LInfBall, Box, L1Ball, L2Ball, KSparse)
 
 
-def numbers(kernel: str | None, options: Mapping[str, Any]) -> tuple[Any, Any] | None:
+def numbers(kernel: str | None, options: Options) -> tuple[Numbers, Numbers] | None:
     """What the compiled lists must know of a group in its first step and later, None for none.
 
     The order is that of `kernels` and `sign_kernels`.
@@ -28,7 +26,7 @@ def numbers(kernel: str | None, options: Mapping[str, Any]) -> tuple[Any, Any] |
     return _NUMBERS[kernel](options) if lists.modules() else None
 
 
-def _sfw(options: Mapping[str, Any]) -> tuple[Any, Any]:
+def _sfw(options: Options) -> tuple[Numbers, Numbers]:
     rest = options["lr"], options["constraint"].radius
     plain = (0.0, 0.0, *rest)
     if "momentum" not in options:  # estimates by variance reduction have none
@@ -37,7 +35,7 @@ def _sfw(options: Mapping[str, Any]) -> tuple[Any, Any]:
     return (plain if options["start"] == "gradient" else later), later
 
 
-def _adaptive(options: Mapping[str, Any]) -> tuple[Any, Any]:
+def _adaptive(options: Options) -> tuple[Numbers, Numbers]:
     radius, betas = options["constraint"].radius, options.get("betas", ())
     row = (options["offset"], radius, options["lr"], options["inner_steps"], options["max_step"],
            *betas)  # fmt: skip
@@ -47,9 +45,7 @@ def _adaptive(options: Mapping[str, Any]) -> tuple[Any, Any]:
 _NUMBERS = {"sfw": _sfw, "adasfw": _adaptive, "adamsfw": _adaptive}
 
 
-def move(
-    kernel: str | None, x: Tensor, g: Tensor, state: dict[str, Any], options: Mapping[str, Any]
-) -> bool:
+def move(kernel: str | None, x: Tensor, g: Tensor, state: State, options: Options) -> bool:
     """Moves one tensor by compiled code where there is some for it; whether it did."""
     if kernel is None or options["fused"] is False:
         return False
@@ -64,7 +60,7 @@ def move(
     return True
 
 
-def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None:
+def check_asked(kernel: str | None, group: Options, name: str) -> None:
     """Refuses fused=True where there is no compiled update."""
     if group["fused"]:
         why = f"{name} has none" if kernel is None else _why_not(kernel, group)
@@ -75,7 +71,7 @@ def check_asked(kernel: str | None, group: Mapping[str, Any], name: str) -> None
             )
 
 
-def check_taken(p: Tensor, g: Tensor, group: Mapping[str, Any], i: int) -> None:
+def check_taken(p: Tensor, g: Tensor, group: Options, i: int) -> None:
     """Refuses, in a group with fused=True, a tensor that the compiled updates do not take."""
     if not (lists.is_plain(p) and lists.is_plain(g)):
         raise ValueError(
@@ -89,7 +85,7 @@ def _sets(kernel: str) -> tuple[type, ...]:
     return ADAPTIVE if kernel in _ADAPTIVE else KNOWN
 
 
-def _knows(kernel: str, options: Mapping[str, Any]) -> bool:
+def _knows(kernel: str, options: Options) -> bool:
     constraint = options["constraint"]
     if options.get("rescale") is not None:
         return False
@@ -99,7 +95,7 @@ def _knows(kernel: str, options: Mapping[str, Any]) -> bool:
     )
 
 
-def _why_not(kernel: str, options: Mapping[str, Any]) -> str:
+def _why_not(kernel: str, options: Options) -> str:
     """What of the options no compiled update knows, empty where all is known."""
     if _knows(kernel, options):
         return ""

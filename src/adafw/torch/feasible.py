@@ -1,30 +1,30 @@
 """Whether parameters lie in their sets, and how to bring them there."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from adafw.constraints import Constraint, Simplex, UnitSimplex
 from adafw.torch import matrices, sharded
+from adafw.torch.typing import Options
 
 
-def name_of(group: Mapping[str, Any], i: int) -> str:
+def name_of(group: Options, i: int) -> str:
     """How to call the i-th parameter of a group in a message."""
     if _names(group):
         return f"parameter {_names(group)[i]!r}"
     return f"parameter {i} of shape {tuple(group['params'][i].shape)}"
 
 
-def plain_name(group: Mapping[str, Any], i: int) -> str:
+def plain_name(group: Options, i: int) -> str:
     """The name of the i-th parameter of a group, or its number where it has none."""
     return _names(group)[i] if _names(group) else f"parameter {i}"
 
 
-def _names(group: Mapping[str, Any]) -> Any:
+def _names(group: Options) -> Sequence[str]:
     """The names that `constrain` gave, or torch where it was handed named parameters."""
-    return group.get("names") or group.get("param_names")
+    return group.get("names") or group.get("param_names") or ()
 
 
 def contains(constraint: Constraint, x: Tensor) -> bool:
@@ -36,7 +36,7 @@ def contains(constraint: Constraint, x: Tensor) -> bool:
 
 
 @torch.no_grad()
-def check_start(p: Tensor, group: Mapping[str, Any], i: int) -> None:
+def check_start(p: Tensor, group: Options, i: int) -> None:
     """Refuses a parameter outside its set. Parameters without data (meta) are left for later."""
     constraint = group["constraint"]
     if constraint is None or p.numel() == 0 or p.device.type == "meta":
@@ -60,7 +60,7 @@ def _how_far(constraint: Constraint, x: Tensor) -> str:
 
 
 @torch.no_grad()
-def make_feasible(groups: Iterable[Mapping[str, Any]]) -> list[str]:
+def make_feasible(groups: Iterable[Options]) -> list[str]:
     """Moves every parameter that lies outside its set into it; returns the names of those moved.
 
     The Euclidean projection where the set knows it, else the last point of the set on the way

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -20,9 +20,10 @@ from adafw.constraints import Constraint
 from adafw.torch import polar
 from adafw.torch.matrices import NewtonSchulzBall
 from adafw.torch.sharded import Shard
+from adafw.torch.typing import Processes
 
 
-def fits(ball: Constraint | None, shard: Shard) -> bool:
+def fits(ball: Constraint | None, shard: Shard) -> TypeGuard[NewtonSchulzBall]:
     """Whether a step over this set, on a tensor cut like this, is of that kind."""
     if type(ball) is not NewtonSchulzBall or ball.split != 1 or shard.group is None:
         return False
@@ -36,7 +37,7 @@ class Job:
 
     shard: Shard
     d: Tensor
-    ball: Any  # a NewtonSchulzBall, as `fits` says
+    ball: NewtonSchulzBall
     put: Callable[[Tensor, Tensor], object]
 
     def __post_init__(self) -> None:
@@ -63,7 +64,7 @@ class Job:
 
 def run(jobs: list[Job]) -> None:
     """All jobs: a sum and a maximum over the ranks of each process group."""
-    by_group: dict[Any, list[Job]] = defaultdict(list)
+    by_group: dict[Processes, list[Job]] = defaultdict(list)
     for job in jobs:
         by_group[job.shard.group].append(job)
     for group, members in by_group.items():

@@ -1,7 +1,7 @@
 """What a parameter group may hold beside its set, and how its options and gradients are read."""
 
 import math
-from typing import Any, NoReturn, TypedDict
+from typing import NoReturn, TypedDict
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from adafw import checks
 from adafw.arrays import all_finite
 from adafw.torch import lists, sharded
 from adafw.torch.feasible import name_of
+from adafw.torch.typing import Group
 
 
 class Flags(TypedDict, total=False):
@@ -33,20 +34,20 @@ FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiabl
          "fused": None, "masters": False}  # fmt: skip
 
 
-def refuse_decay(decay: Any) -> None:
+def refuse_decay(decay: object) -> None:
     """Refuses weight decay, which is a set of its own."""
     if decay == 0:
         return
-    number = isinstance(decay, int | float) and decay > 0
+    radius = f"{1 / decay:g}" if isinstance(decay, int | float) and decay > 0 else "1 / w"
     raise ValueError(
         f"weight_decay must be 0, got {decay}: the set already bounds the weights, and a decay "
         "would move them by another objective than the one whose gap is measured; a decay w is a "
-        f"ball of radius 1 / w, so take a set of radius {f'{1 / decay:g}' if number else '1 / w'}, "
+        f"ball of radius 1 / w, so take a set of radius {radius}, "
         "or Muon, Scion, Lion or Signum, which take one."
     )
 
 
-def rate_of(group: dict[str, Any]) -> float:
+def rate_of(group: Group) -> float:
     """lr, finite and >= 0; asked for at every step, hence a quick answer where all is well."""
     lr = float(group["lr"])
     return lr if 0.0 <= lr < math.inf else checks.real(lr, "lr", 0)
@@ -58,10 +59,10 @@ def state_dtype(p: Tensor) -> torch.dtype:
 
 
 #: A gradient, the group of its parameter, and the parameter's place in it.
-Found = tuple[Tensor, dict[str, Any], int]
+Found = tuple[Tensor, Group, int]
 
 
-def refuse_sparse(group: dict[str, Any], i: int) -> NoReturn:
+def refuse_sparse(group: Group, i: int) -> NoReturn:
     """Refuses a sparse gradient."""
     raise TypeError(
         f"the gradient of {name_of(group, i)} is sparse, which is refused as a Frank-Wolfe step "
@@ -87,7 +88,7 @@ def check_finite(gradients: list[Found], compiled: bool) -> None:
             )
 
 
-def check_gradient(g: Tensor, group: dict[str, Any], i: int) -> None:
+def check_gradient(g: Tensor, group: Group, i: int) -> None:
     """Refuses a gradient that is sparse or not finite."""
     if g.layout is not torch.strided:
         refuse_sparse(group, i)

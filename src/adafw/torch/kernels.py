@@ -8,12 +8,13 @@ in float64.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg"
 
 import threading
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from adafw.kernels.addresses import array_at
 from adafw.kernels.jit import jit
+from adafw.typing import Array
 
 SLICE = 2048  # entries
 #: Sums within a slice may be made in the order that suits the processor, always the same one.
@@ -24,18 +25,19 @@ _memory = threading.local()
 #: offset, radius, eta, K and the bound on gamma: what the inner steps of Template 3 need to know.
 Inner: TypeAlias = tuple[float, float, float, int, float]
 #: m, s, the largest s, and the rates of both: lines 5 to 8 of Algorithm 7.
-Moments: TypeAlias = tuple[Any, Any, Any, float, float]
+Moments: TypeAlias = tuple[Array, Array, Array, float, float]
 #: Working memory for the gradient of Q and for h.
-Room: TypeAlias = tuple[Any, Any]
+Room: TypeAlias = tuple[Array, Array]
 
 
-def workspace(size: int, dtype: Any) -> Room:
+def workspace(size: int, dtype: np.dtype[Any]) -> Room:
     """Kept from one step to the next, as fresh pages are dear, unless it is large."""
-    rooms: Room | None = _memory.__dict__.get(dtype)
+    kept = cast(dict[np.dtype[Any], Room], _memory.__dict__)
+    rooms = kept.get(dtype)
     if rooms is None or rooms[0].size < size:
         rooms = np.empty(size, dtype), np.empty(size, dtype)
         if size <= _KEPT:
-            _memory.__dict__[dtype] = rooms
+            kept[dtype] = rooms
     return rooms
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -15,10 +14,13 @@ from adafw.constraints.base import RadialSet
 from adafw.torch import recipes, starts
 from adafw.torch.matrices import matrix_shape
 from adafw.torch.recipes import NORM_LAYERS
+from adafw.torch.typing import Group
 
 #: A class of sets, or any function radius -> set.
 Family = Callable[[float], Constraint]
-Groups = list[dict[str, Any]]
+Groups = list[Group]
+#: A layer class, or a pattern of names.
+Key = str | type[nn.Module]
 
 _COMPILED = "_orig_mod"  # where a compiled module holds the plain one
 set_of = set  # `set` is a parameter of `constrain`
@@ -84,7 +86,7 @@ def constrain(
     *,
     diameter: float | None = None,
     radius: float | None = None,
-    rules: Mapping[Any, Any] | None = None,
+    rules: Mapping[Key, Rule | Constraint | Family | None] | None = None,
     recipe: str | None = None,
     split: Mapping[str, int] | None = None,
     show: bool = True,
@@ -119,7 +121,7 @@ def constrain(
         diameter = starts.diameter_of(set)
     default = Rule(set, diameter, radius)  # type: ignore[arg-type]
     exceptions = {key: _as_rule(key, value, default) for key, value in (rules or {}).items()}
-    by_set: dict[Constraint | None, dict[str, Any]] = {}
+    by_set: dict[Constraint | None, Group] = {}
     lines, used = [], []
     for name, p, layer in _named(model):
         key, rule = _rule_for(name, p, layer, exceptions, default)
@@ -141,7 +143,7 @@ def constrain(
 
 
 def _by_recipe(
-    model: nn.Module, recipe: str, split: Mapping[str, int], show: bool, *others: Any
+    model: nn.Module, recipe: str, split: Mapping[str, int], show: bool, *others: object
 ) -> Groups:
     if any(other is not None for other in others):
         raise ValueError(
@@ -201,7 +203,7 @@ def _named(model: nn.Module) -> Iterator[tuple[str, Tensor, nn.Module]]:
                 yield name.replace(_COMPILED + ".", ""), p, layer
 
 
-def _unwrapped(model: Any) -> nn.Module:
+def _unwrapped(model: nn.Module) -> nn.Module:
     if (compiled := getattr(model, _COMPILED, None)) is not None:
         return _unwrapped(compiled)
     if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
@@ -209,7 +211,9 @@ def _unwrapped(model: Any) -> nn.Module:
     return model
 
 
-def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
+def _as_rule(
+    key: Key, value: Rule | Constraint | Family | None, default: Rule
+) -> Rule | Constraint | None:
     if not isinstance(key, str) and not (isinstance(key, type) and issubclass(key, nn.Module)):
         raise TypeError(f"a rule's key must be a layer class or a pattern of names, got {key!r}.")
     if value is None or isinstance(value, Rule | Constraint):
@@ -220,8 +224,12 @@ def _as_rule(key: Any, value: Any, default: Rule) -> Rule | Constraint | None:
 
 
 def _rule_for(
-    name: str, p: Tensor, layer: nn.Module, exceptions: Mapping[Any, Any], default: Rule
-) -> tuple[Any, Rule | Constraint | None]:
+    name: str,
+    p: Tensor,
+    layer: nn.Module,
+    exceptions: Mapping[Key, Rule | Constraint | None],
+    default: Rule,
+) -> tuple[Key | None, Rule | Constraint | None]:
     """The key that decides, None where none does, and what it stands for."""
     for key, rule in exceptions.items():
         fits = fnmatchcase(name, key) if isinstance(key, str) else isinstance(layer, key)

@@ -4,16 +4,19 @@ A call takes a table with a row of addresses and a row of numbers for each tenso
 one by one would take 10 microseconds each, several times what a small tensor itself takes.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+
+from adafw.torch.typing import Group, Numbers, State
+from adafw.typing import Array
 
 #: Updates that there is a list version of, and the state tensors that each reads and writes.
 BUFFERS = {
@@ -23,16 +26,19 @@ BUFFERS = {
     "adamsfw": ("momentum", "mean_squares", "max_squares"),
 }
 #: A tensor to be moved, its gradient, its state, the numbers of its update, the group's options.
-Entry = tuple[Tensor, Tensor, dict[str, Any], Sequence[float], Any]
+Entry = tuple[Tensor, Tensor, State, Numbers, Group]
 _PLAIN = (Parameter, Tensor)
-_DTYPES: dict[Any, Any] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+}
 
 
 def move(kernel: str, entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Moves all that compiled code can take; returns what was moved, and the rest."""
     names = BUFFERS[kernel]
-    rows: dict[Any, list[list[int]]] = {torch.float32: [], torch.float64: []}
-    numbers: dict[Any, list[Sequence[float]]] = {torch.float32: [], torch.float64: []}
+    rows: dict[torch.dtype, list[list[int]]] = {torch.float32: [], torch.float64: []}
+    numbers: dict[torch.dtype, list[Numbers]] = {torch.float32: [], torch.float64: []}
     moved, rest = [], []
     for entry in entries:
         x, g, state, row, _ = entry
@@ -53,9 +59,9 @@ def move(kernel: str, entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
     return moved, rest
 
 
-def move_one(kernel: str, x: Tensor, g: Tensor, state: Any, row: Sequence[float]) -> bool:
+def move_one(kernel: str, x: Tensor, g: Tensor, state: State, row: Numbers) -> bool:
     """Moves one tensor by the same code, if that can take it; whether it did."""
-    return bool(move(kernel, [(x, g, state, row, None)])[0])
+    return bool(move(kernel, [(x, g, state, row, {})])[0])
 
 
 def alike(tensors: list[Tensor]) -> bool:
@@ -84,7 +90,7 @@ def is_plain(x: Tensor) -> bool:
     return type(x) in _PLAIN and x.is_cpu and x.is_contiguous()
 
 
-def _run(kernel: str, table: Any, numbers: Any, dtype: Any) -> None:
+def _run(kernel: str, table: Array, numbers: Array, dtype: np.dtype[Any]) -> None:
     of = modules()
     if kernel in ("adasfw", "adamsfw"):
         room = of["kernels"].workspace(int(table[:, 0].max()), dtype)
@@ -106,7 +112,7 @@ def surely_finite(gradients: list[Tensor]) -> bool:
 
 
 @cache
-def modules() -> dict[str, Any]:
+def modules() -> dict[str, ModuleType]:
     """The modules of compiled updates, none without numba; imported when first needed."""
     if not find_spec("numba"):
         return {}

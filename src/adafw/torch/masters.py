@@ -5,22 +5,22 @@ leaves it where it is, so that a small learning rate stalls. The master takes th
 weight is the master rounded.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from adafw.torch.typing import State
 
 HALF = (torch.float16, torch.bfloat16)
 NAME = "master"
 
 
-def prepare(p: Tensor, state: dict[str, Any], masters: bool) -> None:
+def prepare(p: Tensor, state: State, masters: bool) -> None:
     """Makes the master of a half-precision weight, where masters are wanted."""
     if masters and p.dtype in HALF and NAME not in state:
         state[NAME] = p.detach().to(torch.float32, copy=True)
 
 
-def to_move(p: Tensor, state: dict[str, Any], dtype: torch.dtype) -> Tensor:
+def to_move(p: Tensor, state: State, dtype: torch.dtype) -> Tensor:
     """What a step moves: the weight itself, its master, or a copy in `dtype`.
 
     Entries of the weight that were changed by others since the last step (a loaded checkpoint,

@@ -9,9 +9,9 @@ import copy
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
+from numpy.typing import DTypeLike
 from torch import Tensor
 
 from adafw import arrays, checks
@@ -97,7 +97,7 @@ class MatrixBall(RadialSet):
         """max <g, x - v> over v in the ball, by a decomposition: the lmo would fall short of it."""
         return float((g * x).sum() + self.radius * self.dual_norm(g))
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: DTypeLike = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def violation(self, x: Array) -> float:

@@ -1,22 +1,22 @@
 """What can be measured of a model: the exact Frank-Wolfe gap, loss and accuracy."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from adafw.torch import matrices, sharded
 from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.feasible import name_of
+from adafw.torch.typing import Batch, LossFunction, Options
 
 
 def gap(
     model: nn.Module,
-    loss_fn: Callable[[Any, Any], Tensor],
-    loader: Iterable[Any],
-    groups: Iterable[Mapping[str, Any]] | ConstrainedOptimizer,
+    loss_fn: LossFunction,
+    loader: Iterable[Batch],
+    groups: Iterable[Options] | ConstrainedOptimizer,
 ) -> float:
     """The Frank-Wolfe gap sum_p <g_p, x_p - lmo_p(g_p)>, g the exact gradient over the loader.
 
@@ -67,9 +67,9 @@ def gap(
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
-    loss_fn: Callable[[Any, Any], Tensor],
-    loader: Iterable[Any],
-    correct: Callable[[Any, Any], Tensor],
+    loss_fn: LossFunction,
+    loader: Iterable[Batch],
+    correct: LossFunction,
 ) -> tuple[float, float]:
     """(mean loss, accuracy) in eval mode; `correct(output, target)` is 1 (or True) where right."""
     loss, right, count = 0.0, 0.0, 0

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.description import columns
 from adafw.torch.feasible import name_of, plain_name
 from adafw.torch.groups import state_dtype
+from adafw.torch.typing import Group
 
 _TINY = 1e-12
 
@@ -22,7 +23,7 @@ _TINY = 1e-12
 class Writer(Protocol):
     """As torch's SummaryWriter."""
 
-    def add_scalar(self, tag: str, value: float, step: int) -> Any:
+    def add_scalar(self, tag: str, value: float, step: int) -> object:
         """Keeps one number."""
 
 
@@ -54,7 +55,10 @@ class Monitor:
     """
 
     def __init__(
-        self, optimizer: ConstrainedOptimizer, every: int = 100, writer: Any = None
+        self,
+        optimizer: ConstrainedOptimizer,
+        every: int = 100,
+        writer: str | os.PathLike[str] | Writer | None = None,
     ) -> None:
         if not isinstance(optimizer, ConstrainedOptimizer):
             raise TypeError(
@@ -82,7 +86,7 @@ class Monitor:
         return columns(rows)
 
     @torch.no_grad()
-    def _before(self, *_: Any) -> None:
+    def _before(self, *_: object) -> None:
         if self.step % self.every == 0:
             for row in self._look():
                 self.rows.append(row)
@@ -100,7 +104,7 @@ class Monitor:
                     name = plain_name(group, i)
                     yield self._row(name, p, held, {**group, "constraint": held})
 
-    def _row(self, name: str, p: Tensor, held: Constraint, options: dict[str, Any]) -> Row:
+    def _row(self, name: str, p: Tensor, held: Constraint, options: Group) -> Row:
         x = p.detach().to(state_dtype(p))
         m, h = self._direction(p, options)
         v = matrices.lmo(held, m)
@@ -116,7 +120,7 @@ class Monitor:
         kappa = attained / best if best > 0 else math.nan
         return Row(self.step, name, slope, kappa, gauge(held, x), gamma, share)
 
-    def _direction(self, p: Tensor, options: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+    def _direction(self, p: Tensor, options: Group) -> tuple[Tensor, Tensor | None]:
         """(m, h) of the coming step, made from a copy of the state."""
         assert p.grad is not None
         g = (-p.grad if options["maximize"] else p.grad).to(state_dtype(p))
@@ -129,7 +133,7 @@ class Monitor:
         return m.clone(), None if h is None else h.clone()
 
     def _step_size(
-        self, options: dict[str, Any], m: Tensor, d: Tensor, h: Tensor | None
+        self, options: Group, m: Tensor, d: Tensor, h: Tensor | None
     ) -> tuple[float, float]:
         """gamma, and the bound it was cut to (0 where there is none)."""
         if h is not None and "inner_steps" in options:
@@ -154,13 +158,13 @@ def gauge(held: Constraint, x: Tensor) -> float:
     return _TINY * (1 + tiny.violation(matrices.as_points(held, x.double())))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
     return str(value)
 
 
-def _writer(writer: Any) -> Any:
+def _writer(writer: str | os.PathLike[str] | Writer | None) -> Writer | None:
     if isinstance(writer, str | os.PathLike):
         from torch.utils.tensorboard import SummaryWriter
 

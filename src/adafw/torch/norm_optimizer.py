@@ -1,6 +1,6 @@
 """What Muon, Scion, Lion and Signum share: steps of the one form over unit balls."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -20,7 +20,9 @@ from adafw.torch import (
 )
 from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
+from adafw.torch.matrices import SpectralNormBall
 from adafw.torch.optimizers import check_weights
+from adafw.torch.typing import Group, Numbers, Params, State
 
 
 class NormOptimizer(ConstrainedOptimizer):
@@ -37,38 +39,38 @@ class NormOptimizer(ConstrainedOptimizer):
     formula: ClassVar[str] = "lr * weight_decay"
 
     def __init__(
-        self, params: Any, defaults: dict[str, Any], adamw_betas: tuple[float, float],
+        self, params: Params, defaults: Group, adamw_betas: tuple[float, float],
         adamw_eps: float, fused: bool | None, flags: Flags,
     ) -> None:  # fmt: skip
         rest = {"adamw": False, "adamw_betas": adamw_betas, "adamw_eps": adamw_eps}
         super().__init__(params, {**defaults, **rest, "start": "zero"}, 0, fused, flags)
 
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
+    def unit_ball(self, group: Group, p: Tensor) -> Constraint:
         """The ball of radius 1 whose LMO gives the direction."""
         raise NotImplementedError
 
-    def decay(self, group: dict[str, Any]) -> float:
+    def decay(self, group: Group) -> float:
         """gamma / lr."""
         return float(group["weight_decay"])
 
-    def factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def factor(self, group: Group, p: Tensor) -> float:
         """a: the step goes lr * a along the unit ball's minimiser, the radius is a / decay."""
         return 1.0
 
-    def set_of(self, group: dict[str, Any], p: Tensor) -> Constraint | None:
+    def set_of(self, group: Group, p: Tensor) -> Constraint | None:
         """The ball that a parameter is drawn into, None where nothing bounds it."""
         if group["adamw"] or self.decay(group) == 0:
             return None
         radius = self.factor(group, p) / self.decay(group)
         return matrices.with_radius(self.unit_ball(group, p), radius)
 
-    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def shape_factor(self, group: Group, p: Tensor) -> float:
         return 1.0 if group["adamw"] else self.factor(group, p)
 
-    def gamma_of(self, group: dict[str, Any]) -> float | None:
+    def gamma_of(self, group: Group) -> float | None:
         return None if group["adamw"] else float(group["lr"]) * self.decay(group)
 
-    def check_group(self, group: dict[str, Any]) -> None:
+    def check_group(self, group: Group) -> None:
         if group["constraint"] is not None:
             raise ValueError(
                 f"{type(self).__name__} makes its own ball from weight_decay, got the set "
@@ -80,14 +82,14 @@ class NormOptimizer(ConstrainedOptimizer):
             ball = {**group, "constraint": self.unit_ball(group, p)}
             fast.check_asked(self.kernel, ball, type(self).__name__)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         if "weight_decay" in group:
             checks.real(group["weight_decay"], "weight_decay", 0)
         check_weights(group["adamw_betas"])
         checks.real(group["adamw_eps"], "adamw_eps", 0)
 
-    def check_lr(self, group: dict[str, Any]) -> float:
+    def check_lr(self, group: Group) -> float:
         lr, gamma = rate_of(group), self.gamma_of(group)
         if gamma is not None and gamma > 1:
             raise ValueError(
@@ -96,10 +98,10 @@ class NormOptimizer(ConstrainedOptimizer):
             )
         return lr
 
-    def check_start(self, p: Tensor, group: dict[str, Any], i: int) -> None:
+    def check_start(self, p: Tensor, group: Group, i: int) -> None:
         """Nothing: a start outside the ball is drawn into it."""
 
-    def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def buffers_of(self, group: Group) -> tuple[str, ...]:
         if group["adamw"]:
             return adamw.BUFFERS
         return self.buffers if any(updates.weights_of(group)) else ()
@@ -107,7 +109,7 @@ class NormOptimizer(ConstrainedOptimizer):
     def buffers_known(self) -> tuple[str, ...]:
         return (*self.buffers, *adamw.BUFFERS)
 
-    def _prepare(self, p: Tensor, group: dict[str, Any], i: int, g: Tensor | None = None) -> None:
+    def _prepare(self, p: Tensor, group: Group, i: int, g: Tensor | None = None) -> None:
         if group["adamw"]:
             adamw.prepare(p, self.state[p], group["capturable"])
             masters.prepare(p, self.state[p], group["masters"])
@@ -124,12 +126,12 @@ class NormOptimizer(ConstrainedOptimizer):
         super()._move_all([w for w in whole if not w[2]["adamw"]],
                           [w for w in parts if not w[2]["adamw"]])  # fmt: skip
 
-    def metric_of(self, g: Tensor, state: Any, options: dict[str, Any]) -> Any:
+    def metric_of(self, g: Tensor, state: State, options: Group) -> tuple[Tensor, Tensor | None]:
         return updates.one_form(g, state, options)
 
     def move_together(self, work: list[Work]) -> list[Work]:
         """Matrices of one shape in a stack, signs in plain torch by functions of lists."""
-        stacks: list[Any] = []
+        stacks: list[tuple[Tensor, Tensor, Tensor, SpectralNormBall, Group]] = []
         lists: dict[int, list[Work]] = {}
         rest = []
         for p, g, options in work:
@@ -169,7 +171,7 @@ class NormOptimizer(ConstrainedOptimizer):
             for p in params:
                 self._moved(p, p)
 
-    def numbers_of(self, p: Tensor, state: Any, options: dict[str, Any]) -> Any:
+    def numbers_of(self, p: Tensor, state: State, options: Group) -> Numbers | None:
         if options["fused"] is False or type(self.unit_ball(options, p)) is not LInfBall:
             return None
         if not lists.modules():
@@ -178,7 +180,7 @@ class NormOptimizer(ConstrainedOptimizer):
         return (*updates.weights_of(options), 1 - lr * self.decay(options),
                 lr * self.factor(options, p))  # fmt: skip
 
-    def move_whole(self, x: Tensor, g: Tensor, state: Any, options: dict[str, Any]) -> None:
+    def move_whole(self, x: Tensor, g: Tensor, state: State, options: Group) -> None:
         row = self.numbers_of(x, state, options)
         if row is not None and lists.move_one("decayed", x, g, state, row):
             return
@@ -188,7 +190,7 @@ class NormOptimizer(ConstrainedOptimizer):
 
     def move_part(
         self, p: Tensor, x: Tensor, m: Tensor, h: Tensor | None, shard: sharded.Shard,
-        options: dict[str, Any],
+        options: Group,
     ) -> gram.Job | owners.Job | None:  # fmt: skip
         ball, length = self.unit_ball(options, p), options["lr"] * self.factor(options, p)
         keep = 1 - options["lr"] * self.decay(options)

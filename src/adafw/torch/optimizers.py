@@ -1,7 +1,7 @@
 """SFW, AdaSFW and AdamSFW, and AdaGrad and AMSGrad with projection, as torch optimizers."""
 
 from dataclasses import fields, is_dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 from adafw import checks
 from adafw.constraints import Box, Constraint
@@ -10,6 +10,7 @@ from adafw.torch import batched, sharded, updates
 from adafw.torch.base import ConstrainedOptimizer, Work
 from adafw.torch.groups import Flags, rate_of
 from adafw.torch.matrices import with_radius
+from adafw.torch.typing import Group, Params
 from adafw.torch.updates import Update
 
 _RESCALE = (None, "gradient", "diameter", "short")
@@ -44,7 +45,7 @@ class SFW(ConstrainedOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         momentum: float = 0.9,
         rescale: str | None = None,
@@ -57,7 +58,7 @@ class SFW(ConstrainedOptimizer):
         fused: bool | None = None,
         **flags: Unpack[Flags],
     ) -> None:
-        defaults: dict[str, Any] = {
+        defaults: Group = {
             "lr": lr, "momentum": momentum, "rescale": rescale, "nesterov": nesterov,
             "start": start, "radius_scale": radius_scale,
         }  # fmt: skip
@@ -65,7 +66,7 @@ class SFW(ConstrainedOptimizer):
             defaults["betas"] = betas
         super().__init__(params, defaults, weight_decay, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_rescale(group)
         check_momentum(group)
@@ -73,16 +74,16 @@ class SFW(ConstrainedOptimizer):
             raise ValueError(f"start must be 'gradient' or 'zero', got {group['start']!r}.")
         checks.real(group["radius_scale"], "radius_scale", 0, above=True)
 
-    def check_lr(self, group: dict[str, Any]) -> float:
+    def check_lr(self, group: Group) -> float:
         return step_size_of(group)
 
-    def buffers_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def buffers_of(self, group: Group) -> tuple[str, ...]:
         return self.buffers if any(updates.weights_of(group)) else ()
 
-    def gamma_of(self, group: dict[str, Any]) -> float | None:
+    def gamma_of(self, group: Group) -> float | None:
         return None if group["rescale"] or group["constraint"] is None else float(group["lr"])
 
-    def current_set(self, group: dict[str, Any]) -> Constraint | None:
+    def current_set(self, group: Group) -> Constraint | None:
         return scaled(group["constraint"], float(group["radius_scale"]))
 
     def move_together(self, work: list[Work]) -> list[Work]:
@@ -124,7 +125,7 @@ class AdaSFW(ConstrainedOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         inner_steps: int = 2,
         offset: float = 1e-8,
@@ -137,7 +138,7 @@ class AdaSFW(ConstrainedOptimizer):
         defaults = {"lr": lr, "inner_steps": inner_steps, "offset": offset, "max_step": max_step}
         super().__init__(params, defaults, weight_decay, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         _check_inner(group)
 
@@ -164,7 +165,7 @@ class AdamSFW(ConstrainedOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         inner_steps: int = 5,
         betas: tuple[float, float] = (0.9, 0.99),
@@ -179,7 +180,7 @@ class AdamSFW(ConstrainedOptimizer):
                     "max_step": max_step}  # fmt: skip
         super().__init__(params, defaults, weight_decay, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         _check_inner(group)
         check_betas(group["betas"])
@@ -196,12 +197,12 @@ class AdaGrad(ConstrainedOptimizer):
     sharded_sets = sharded.ENTRYWISE
 
     def __init__(
-        self, params: Any, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0,
+        self, params: Params, lr: float, offset: float = 1e-8, *, weight_decay: float = 0.0,
         **flags: Unpack[Flags],
     ) -> None:  # fmt: skip
         super().__init__(params, {"lr": lr, "offset": offset}, weight_decay, None, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         _check_projection(group)
 
@@ -219,7 +220,7 @@ class AMSGrad(ConstrainedOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         betas: tuple[float, float] = (0.9, 0.99),
         offset: float = 1e-8,
@@ -230,13 +231,13 @@ class AMSGrad(ConstrainedOptimizer):
         defaults = {"lr": lr, "betas": betas, "offset": offset}
         super().__init__(params, defaults, weight_decay, None, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         _check_projection(group)
         check_betas(group["betas"])
 
 
-def check_momentum(group: dict[str, Any]) -> None:
+def check_momentum(group: Group) -> None:
     """`momentum`, or the `betas` in its place."""
     if not checks.real(group["momentum"], "momentum", 0, 1) < 1:
         raise ValueError("momentum must be a number >= 0 and < 1, got 1.")
@@ -247,7 +248,7 @@ def check_momentum(group: dict[str, Any]) -> None:
         raise ValueError("nesterov must be False where betas are given: it is betas=(b * b, b).")
 
 
-def check_weights(betas: Any) -> None:
+def check_weights(betas: object) -> None:
     """A pair (b1, b2) of the one form."""
     if not isinstance(betas, tuple | list) or len(betas) != 2:
         raise ValueError(f"betas must be a pair (b1, b2), got {betas!r}.")
@@ -268,7 +269,7 @@ def scaled(constraint: Constraint | None, factor: float) -> Constraint | None:
     return with_radius(constraint, factor * constraint.scale)
 
 
-def check_rescale(group: dict[str, Any]) -> None:
+def check_rescale(group: Group) -> None:
     """`rescale` of a Template 1 step."""
     if group["rescale"] not in _RESCALE:
         raise ValueError(
@@ -276,7 +277,7 @@ def check_rescale(group: dict[str, Any]) -> None:
         )
 
 
-def step_size_of(group: dict[str, Any]) -> float:
+def step_size_of(group: Group) -> float:
     """lr of a Template 1 step, at most 1 where it is the step size itself."""
     lr = rate_of(group)
     if lr > 1 and group["rescale"] is None and group["constraint"] is not None:
@@ -287,13 +288,13 @@ def step_size_of(group: dict[str, Any]) -> float:
     return lr
 
 
-def _check_inner(group: dict[str, Any]) -> None:
+def _check_inner(group: Group) -> None:
     checks.integer(group["inner_steps"], "inner_steps", 1)
     checks.real(group["offset"], "offset", 0, above=True)
     checks.real(group["max_step"], "max_step", 0, 1)
 
 
-def _check_projection(group: dict[str, Any]) -> None:
+def _check_projection(group: Group) -> None:
     checks.real(group["offset"], "offset", 0, above=True)
     constraint = group["constraint"]
     if constraint is not None and constraint.projection != "metric":

@@ -9,12 +9,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from adafw.torch.sharded import Shard
+from adafw.torch.typing import Processes
 
 #: Whole tensors to (a whole tensor, a number).
 Act = Callable[..., tuple[Tensor, float | Tensor]]
@@ -50,7 +50,7 @@ class Job:
 
 def run(jobs: list[Job]) -> None:
     """All jobs: an exchange to the owners and one back, for each process group and dtype."""
-    by_group: dict[Any, list[Job]] = defaultdict(list)
+    by_group: dict[Processes, list[Job]] = defaultdict(list)
     for job in jobs:
         if job.shard.group is None:
             whole, number = _guarded(job.act, job.parts)
@@ -61,7 +61,7 @@ def run(jobs: list[Job]) -> None:
         _exchange(members, group)
 
 
-def _exchange(jobs: list[Job], group: Any) -> None:
+def _exchange(jobs: list[Job], group: Processes) -> None:
     import torch.distributed as dist
 
     world, rank = dist.get_world_size(group), dist.get_rank(group)
@@ -123,7 +123,7 @@ def _owners(jobs: list[Job], world: int) -> list[int]:
 
 
 def _all_to_all(
-    out: list[Tensor], give: list[int], take: list[int], like: Tensor, group: Any
+    out: list[Tensor], give: list[int], take: list[int], like: Tensor, group: Processes
 ) -> list[Tensor]:
     """One vector from each rank, of the sizes `take`; `out` holds mine one after the other."""
     import torch.distributed as dist

@@ -8,7 +8,7 @@ excess shrinks by 1 - gamma a step, and `describe()` tells it.
 """
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from adafw.torch.matrices import DecomposedBall, MuonBall, NewtonSchulzBall
 from adafw.torch.norm_optimizer import NormOptimizer
 from adafw.torch.optimizers import check_momentum, check_weights
 from adafw.torch.polar import MUON
+from adafw.torch.typing import Group, Params
 
 _SIGN = LInfBall(1.0)
 
@@ -41,7 +42,7 @@ class Muon(NormOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -63,7 +64,7 @@ class Muon(NormOptimizer):
                     "split": 1}  # fmt: skip
         super().__init__(params, defaults, adamw_betas, adamw_eps, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_momentum(group)
         checks.integer(group["ns_steps"], "ns_steps", 1)
@@ -83,7 +84,7 @@ class Muon(NormOptimizer):
                     'adafw.torch.constrain(model, recipe="muon") does.'
                 )
 
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
+    def unit_ball(self, group: Group, p: Tensor) -> Constraint:
         split = group["split"]
         if group["lmo"] == "feasible":
             return NewtonSchulzBall(1.0, split)
@@ -92,7 +93,7 @@ class Muon(NormOptimizer):
         coefficients = tuple(group["ns_coefficients"])
         return MuonBall(1.0, split, coefficients, group["ns_steps"], group["eps"])
 
-    def factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def factor(self, group: Group, p: Tensor) -> float:
         *_, rows, columns = NewtonSchulzBall(1.0, group["split"]).stacked(tuple(p.shape))
         if group["adjust_lr_fn"] == "match_rms_adamw":
             return 0.2 * math.sqrt(max(rows, columns))
@@ -108,7 +109,7 @@ class Lion(NormOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-4,
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.0,
@@ -121,11 +122,11 @@ class Lion(NormOptimizer):
         defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
         super().__init__(params, defaults, adamw_betas, adamw_eps, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_weights(group["betas"])
 
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
+    def unit_ball(self, group: Group, p: Tensor) -> Constraint:
         return _SIGN
 
 
@@ -138,7 +139,7 @@ class Signum(NormOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
@@ -153,11 +154,11 @@ class Signum(NormOptimizer):
                     "nesterov": nesterov}  # fmt: skip
         super().__init__(params, defaults, adamw_betas, adamw_eps, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_momentum(group)
 
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
+    def unit_ball(self, group: Group, p: Tensor) -> Constraint:
         return _SIGN
 
 
@@ -187,7 +188,7 @@ class Scion(NormOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         momentum: float = 0.9,
         scale: float = 1.0,
@@ -205,7 +206,7 @@ class Scion(NormOptimizer):
                     "weight_decay": 0.0}  # fmt: skip
         super().__init__(params, defaults, adamw_betas, adamw_eps, fused, flags)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_momentum(group)
         checks.real(group["scale"], "scale", 0, above=True)
@@ -225,26 +226,26 @@ class Scion(NormOptimizer):
                     f"{tuple(p.shape)}; take 'rms' or 'sign' for it."
                 )
 
-    def _norm(self, group: dict[str, Any], p: Tensor) -> str:
+    def _norm(self, group: Group, p: Tensor) -> str:
         if group["norm"] != "auto":
             return group["norm"]
         if group["split"] > 1 or p.dim() == 2:
             return "spectral"
         return "conv" if p.dim() > 2 else "rms"
 
-    def unit_ball(self, group: dict[str, Any], p: Tensor) -> Constraint:
+    def unit_ball(self, group: Group, p: Tensor) -> Constraint:
         norm = self._norm(group, p)
         if norm in ("spectral", "conv"):
             return NewtonSchulzBall(1.0, group["split"])
         return _BALLS["row" if norm == "embedding" else norm]
 
-    def decay(self, group: dict[str, Any]) -> float:
+    def decay(self, group: Group) -> float:
         return 0.0 if group["unconstrained"] else 1.0
 
-    def factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def factor(self, group: Group, p: Tensor) -> float:
         return group["scale"] * self.shape_factor(group, p)
 
-    def shape_factor(self, group: dict[str, Any], p: Tensor) -> float:
+    def shape_factor(self, group: Group, p: Tensor) -> float:
         if group["adamw"]:
             return 1.0
         norm, shape = self._norm(group, p), tuple(p.shape)

@@ -1,10 +1,10 @@
 """A schedule of the sets' radii, as torch's schedulers are of the learning rate."""
 
 from collections.abc import Callable
-from typing import Any
 
 from adafw import checks
 from adafw.torch.optimizers import SFW
+from adafw.torch.typing import Packed
 
 
 class RadiusSchedule:
@@ -33,11 +33,11 @@ class RadiusSchedule:
         for group in self.optimizer.param_groups:
             group["radius_scale"] = value
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Packed:
         """The count of steps."""
         return {"t": self.t}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Packed) -> None:
         """Goes on from a saved count."""
         self.t = int(state_dict["t"])
         self._set()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -11,6 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from adafw import checks
 from adafw.torch.description import columns
+from adafw.torch.typing import Group, Options
 
 #: Layers whose few parameters scale and shift activations.
 NORM_LAYERS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
@@ -27,7 +27,7 @@ class Recipe:
 
     optimizer: str
     lr: float
-    options: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, Options]
     words: Mapping[str, str]
 
 
@@ -72,14 +72,14 @@ def check(recipe: str) -> Recipe:
 
 def groups(
     named: Named, tied: set[Tensor], recipe: str, split: Mapping[str, int]
-) -> tuple[list[dict[str, Any]], str]:
+) -> tuple[list[Group], str]:
     """Groups for the optimizer of the recipe, and the table that says what got what.
 
     `tied` holds the weights that several layers share, `split` patterns of names with numbers of
     matrices stacked in a weight. A weight of a head that is tied to an embedding counts as head.
     """
     chosen, head = check(recipe), _head(named)
-    made: dict[Any, dict[str, Any]] = {}
+    made: dict[object, Group] = {}
     rows: list[tuple[str, ...]] = [("parameter", "layer", "shape", "kind", "ball")]
     for name, p, layer in named:
         kind, parts = _kind(p, layer, head, tied), 1

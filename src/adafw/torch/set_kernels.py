@@ -8,7 +8,7 @@ is done and the next one measured while a slice is there. What a vertex needs of
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 import threading
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,7 +17,8 @@ from torch import Tensor
 from adafw.arrays import float_bits
 from adafw.constraints import Box, Constraint, KSparse, L1Ball, L2Ball
 from adafw.kernels.jit import jit
-from adafw.torch.updates import Options, State
+from adafw.torch.typing import Options, State
+from adafw.typing import Array
 
 SLICE = 2048  # entries
 #: Sums within a slice may be made in the order that suits the processor, always the same one.
@@ -41,27 +42,29 @@ def adamsfw(x: Tensor, g: Tensor, state: State, options: Options) -> None:
     """As `Update(amsgrad_metric, adaptive)`."""
     point, new = _flat(x), _flat(g)
     grad, h = _rooms(point)
-    averages = (_flat(state[name]) for name in ("momentum", "mean_squares", "max_squares"))
-    _amsgrad(new, *averages, grad, h, *options["betas"], options["offset"])
+    m, s, largest = (_flat(state[name]) for name in ("momentum", "mean_squares", "max_squares"))
+    beta_m, beta_s = options["betas"]
+    _amsgrad(new, m, s, largest, grad, h, beta_m, beta_s, options["offset"])
     _inner_steps(point, grad, h, options)
     torch.autograd.graph.increment_version(x)
 
 
-def _flat(x: Tensor) -> Any:
+def _flat(x: Tensor) -> Array:
     return (x.detach() if x.requires_grad else x).numpy().reshape(-1)
 
 
-def _rooms(x: Any) -> tuple[Any, Any]:
+def _rooms(x: Array) -> tuple[Array, Array]:
     """Room for the gradient of Q and for h, kept from one step to the next unless it is large."""
-    rooms = _memory.__dict__.get(x.dtype)
+    kept = cast(dict[np.dtype[Any], tuple[Array, Array]], _memory.__dict__)
+    rooms = kept.get(x.dtype)
     if rooms is None or rooms[0].size < x.size:
         rooms = np.empty(x.size, x.dtype), np.empty(x.size, x.dtype)
         if x.size <= _KEPT:
-            _memory.__dict__[x.dtype] = rooms
+            kept[x.dtype] = rooms
     return rooms[0][: x.size], rooms[1][: x.size]
 
 
-def _inner_steps(x: Any, grad: Any, h: Any, options: Options) -> None:
+def _inner_steps(x: Array, grad: Array, h: Array, options: Options) -> None:
     magnitude, _ = float_bits(x.dtype)
     bits = grad.view(f"u{x.itemsize}")
     kind, lower, upper, k = _numbers(options["constraint"], x.size)

@@ -9,9 +9,8 @@ step; it stays on the device, in float64.
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -26,7 +25,11 @@ from adafw.constraints import (
     Simplex,
     UnitSimplex,
 )
+from adafw.torch.typing import Options, Processes
 from adafw.torch.updates import short_step
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 #: Sets whose step is a matter of sums and of one best coordinate, hence exact on shards.
 EXACT = (LInfBall, L1Ball, L2Ball, Simplex, UnitSimplex, Box)
@@ -34,7 +37,7 @@ EXACT = (LInfBall, L1Ball, L2Ball, Simplex, UnitSimplex, Box)
 ENTRYWISE = (LInfBall, Box)
 
 
-def is_sharded(x: Tensor) -> bool:
+def is_sharded(x: Tensor) -> "TypeGuard[DTensor]":
     """Whether x is a DTensor; if that module was never imported, nothing is."""
     if type(x) in (Tensor, Parameter):  # the common case, asked for at every step
         return False
@@ -45,7 +48,7 @@ def is_sharded(x: Tensor) -> bool:
 
 def full(x: Tensor) -> Tensor:
     """The whole tensor, gathered from all ranks if it is sharded."""
-    return x.full_tensor() if is_sharded(x) else x  # type: ignore[attr-defined]
+    return x.full_tensor() if is_sharded(x) else x
 
 
 def refuse(x: Tensor, what: str, name: str) -> None:
@@ -54,7 +57,7 @@ def refuse(x: Tensor, what: str, name: str) -> None:
         raise TypeError(f"{what} works on whole tensors, but {name} is sharded; call it before.")
 
 
-def aligned(g: Any, p: Any) -> Any:
+def aligned(g: "DTensor", p: "DTensor") -> Tensor:
     """A gradient cut as its parameter is; sums that are still to be made are made."""
     return g if g.placements == p.placements else g.redistribute(p.device_mesh, p.placements)
 
@@ -72,11 +75,11 @@ class Shard:
     shape: tuple[int, ...]
     dim: int
     start: int
-    group: Any  # the process group that holds the other parts, None if there are none
+    group: Processes  # the process group that holds the other parts, None if there are none
     rank: int
 
     @classmethod
-    def of(cls, p: Any) -> "Shard":
+    def of(cls, p: "DTensor") -> "Shard":
         """The shard of this rank. One mesh dimension may shard; others must replicate."""
         shape, mesh = tuple(p.shape), p.device_mesh
         cut = [i for i, placement in enumerate(p.placements) if not placement.is_replicate()]
@@ -88,7 +91,7 @@ class Shard:
                 "a parameter must be sharded over one mesh dimension and replicated over the "
                 f"others, got placements {p.placements}."
             )
-        dim, rank = p.placements[cut[0]].dim, mesh.get_local_rank(cut[0])
+        dim, rank = cast(Any, p.placements[cut[0]]).dim, mesh.get_local_rank(cut[0])
         chunk = -(-shape[dim] // mesh.size(cut[0]))  # as torch.chunk cuts
         start = min(rank * chunk, shape[dim])
         return cls(shape, dim, start, mesh.get_group(cut[0]), rank)
@@ -113,7 +116,7 @@ class Job:
 
     def __init__(
         self, shard: Shard, x: Tensor, m: Tensor, h: Tensor | None,
-        constraint: Constraint, options: Mapping[str, Any],
+        constraint: Constraint, options: Options,
     ) -> None:  # fmt: skip
         self.shard, self.x, self.constraint, self.options = shard, x, constraint, options
         self.grad = m.clone()
@@ -136,7 +139,7 @@ class Job:
     def _entrywise(self) -> Tensor:
         if isinstance(self.constraint, LInfBall):
             return self.grad.sign() * -self.constraint.radius
-        lower, upper = bounds(self.constraint, self.shard, self.x)
+        lower, upper = bounds(cast(Box, self.constraint), self.shard, self.x)
         middle = lower + (upper - lower) / 2
         return torch.where(self.grad > 0, lower, torch.where(self.grad < 0, upper, middle))
 
@@ -209,7 +212,7 @@ class Job:
         return total[0], total[1] - g * v, curvature, d.reshape(self.x.shape)
 
 
-def bounds(box: Any, shard: Shard, like: Tensor) -> tuple[Tensor, Tensor]:
+def bounds(box: Box, shard: Shard, like: Tensor) -> tuple[Tensor, Tensor]:
     """The bounds of a Box on this part."""
     return shard.part(box.lower.like(like), like), shard.part(box.upper.like(like), like)
 
@@ -219,10 +222,10 @@ def clip(x: Tensor, constraint: Constraint, shard: Shard) -> None:
     if isinstance(constraint, LInfBall):
         x.clamp_(-constraint.radius, constraint.radius)
     else:
-        x.clamp_(*bounds(constraint, shard, x))
+        x.clamp_(*bounds(cast(Box, constraint), shard, x))
 
 
-def local(x: Any) -> Tensor:
+def local(x: Tensor) -> Tensor:
     """The part of x that lies on this rank (x itself if it is whole)."""
     return x.to_local() if is_sharded(x) else x
 
@@ -239,7 +242,7 @@ def assign(p: Tensor, value: Tensor) -> None:
 def run(jobs: list[Job]) -> None:
     """All inner steps of all jobs, side by side: one gather per inner step and process group."""
     for k in range(max((job.inner_steps for job in jobs), default=0)):
-        by_group: dict[Any, list[Job]] = defaultdict(list)
+        by_group: dict[Processes, list[Job]] = defaultdict(list)
         for job in jobs:
             if k < job.inner_steps:
                 by_group[job.shard.group].append(job)
@@ -251,7 +254,7 @@ def run(jobs: list[Job]) -> None:
                 job.move(own)
 
 
-def _gather(vector: Tensor, group: Any) -> Tensor:
+def _gather(vector: Tensor, group: Processes) -> Tensor:
     """The vectors of all ranks of the group as rows."""
     if group is None:
         return vector[None]

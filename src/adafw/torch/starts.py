@@ -5,10 +5,11 @@ sizes. A good step size of SFW goes like 1 / diameter; adaptive steps mind the s
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adafw.constraints import (
     ColumnBall,
+    Constraint,
     L1Ball,
     L2Ball,
     LInfBall,
@@ -30,7 +31,7 @@ class Start(NamedTuple):
 
 _SPECTRAL = _NUCLEAR = _LINES = Start(20.0, 1e-3, 3e-3)
 _LENGTH = Start(6.0, 1e-3, 3e-3)  # at equal diameters both are the same ball
-_STARTS: dict[Any, Start] = {
+_STARTS: dict[object, Start] = {
     LInfBall: Start(20.0, 1e-3, 3e-3),
     L2Ball: _LENGTH,
     RMSBall: _LENGTH,
@@ -44,13 +45,13 @@ _STARTS: dict[Any, Start] = {
 }
 
 
-def diameter_of(family: Callable[[float], Any] | None) -> float | None:
+def diameter_of(family: Callable[[float], Constraint] | None) -> float | None:
     """The starting size of a class of sets, None where nobody has looked for one."""
     found = _STARTS.get(family)
     return None if found is None else found.diameter
 
 
-def words(family: Callable[[float], Any] | None, diameter: float | None) -> str:
+def words(family: Callable[[float], Constraint] | None, diameter: float | None) -> str:
     """First tries for a table of sets, empty where nobody has looked for one."""
     found = _STARTS.get(family)
     if found is None:

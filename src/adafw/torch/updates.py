@@ -8,9 +8,9 @@ accelerator: there, step sizes stay tensors without dimensions. The mathematics 
 """
 
 import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -18,11 +18,12 @@ from torch.nn import Parameter
 
 from adafw.constraints import Constraint, LInfBall
 from adafw.torch import matrices
+from adafw.torch.typing import Options, State
 
-State = MutableMapping[str, Any]
-Options = Mapping[str, Any]
-MetricUpdate = Callable[[Tensor, State, Options], tuple[Tensor, Tensor | None]]
-Move = Callable[[Tensor, Tensor, Any, Constraint | None, Options], None]
+#: A number where the host computes, else a tensor without dimensions.
+Scalar = TypeVar("Scalar", float, Tensor)
+#: The diagonal h, or None in updates that have none.
+H = TypeVar("H", Tensor, None)
 
 _KEPT = 1 << 22  # entries of working memory kept from one update to the next
 _PART = 1 << 16  # entries of a part: six of them fit the second cache
@@ -30,11 +31,11 @@ _memory = threading.local()
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Generic[H]):
     """The update of one tensor: its metric, then its move."""
 
-    metric: MetricUpdate
-    move: Move
+    metric: Callable[[Tensor, State, Options], tuple[Tensor, H]]
+    move: Callable[[Tensor, Tensor, H, Constraint | None, Options], None]
 
     def __call__(self, x: Tensor, g: Tensor, state: State, options: Options) -> None:
         """Changes x and state in place."""
@@ -159,7 +160,7 @@ def adaptive(
     tensors = [x, m, grad_q, h, d, hd]
     parts = _cut(tensors) if type(constraint) is LInfBall else [tuple(tensors)]
     room = parts[0][-1]  # h d of a part is used at once: its room stays in the cache
-    gamma: Any = 0.0
+    gamma: float | Tensor = 0.0
     for k in range(inner_steps):
         slopes, curvatures = [], []
         for y, linear, q, metric, away, _ in parts:
@@ -196,7 +197,7 @@ def _dot(a: Tensor, b: Tensor) -> Any:
     return product.item() if product.device.type == "cpu" else product
 
 
-def _minus(a: Tensor, gamma: Any, b: Tensor, out: Tensor) -> None:
+def _minus(a: Tensor, gamma: float | Tensor, b: Tensor, out: Tensor) -> None:
     """out <- a - gamma b."""
     if isinstance(gamma, Tensor):
         torch.addcmul(a, b, gamma, value=-1, out=out)
@@ -204,7 +205,7 @@ def _minus(a: Tensor, gamma: Any, b: Tensor, out: Tensor) -> None:
         torch.sub(a, b, alpha=gamma, out=out)
 
 
-def short_step(slope: Any, curvature: Any, eta: float, bound: float) -> Any:
+def short_step(slope: Scalar, curvature: Scalar, eta: float, bound: float) -> Scalar:
     """min(eta slope / curvature, bound), 0 when slope <= 0 or d = 0; NaN is handed on, to be seen.
 
     Of numbers or of tensors. For these, the smallest normal number changes no curvature but 0,
@@ -225,7 +226,7 @@ def scratch(like: Tensor, count: int) -> list[Tensor]:
     plain = type(like) in (Tensor, Parameter) and like.device.type == "cpu"
     if not plain or like.numel() > _KEPT:
         return [torch.empty_like(like) for _ in range(count)]
-    kept: dict[Any, list[Tensor]] = _memory.__dict__
+    kept = cast(dict[torch.dtype, list[Tensor]], _memory.__dict__)
     rooms = kept.get(like.dtype)
     if rooms is None or rooms[0].numel() < like.numel():
         rooms = [torch.empty(like.numel(), dtype=like.dtype, device="cpu") for _ in range(4)]

@@ -26,13 +26,16 @@ from torch import Tensor
 
 from adafw import checks
 from adafw.torch import sharded, updates
-from adafw.torch.base import Closure, ConstrainedOptimizer
+from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.feasible import name_of
 from adafw.torch.groups import check_gradient, state_dtype
 from adafw.torch.optimizers import check_rescale, step_size_of
+from adafw.torch.typing import Batch, Closure, Group, Params, State
 from adafw.torch.updates import Update
 
 Gradients = dict[Tensor, Tensor | None]
+#: States of torch's generators (host, devices), of Python's and of numpy's.
+Generators = tuple[Tensor, list[Tensor] | None, tuple[Any, ...], Any]
 
 
 class RecursiveOptimizer(ConstrainedOptimizer):
@@ -53,7 +56,7 @@ class RecursiveOptimizer(ConstrainedOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         rescale: str | None = None,
         *,
@@ -62,16 +65,16 @@ class RecursiveOptimizer(ConstrainedOptimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "rescale": rescale, **options}, weight_decay, None)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         check_rescale(group)
         for i, p in enumerate(group["params"]):
             sharded.refuse(p, type(self).__name__, name_of(group, i))
 
-    def check_lr(self, group: dict[str, Any]) -> float:
+    def check_lr(self, group: Group) -> float:
         return step_size_of(group)
 
-    def combine(self, here: Tensor, there: Tensor, state: Any, group: dict[str, Any]) -> Tensor:
+    def combine(self, here: Tensor, there: Tensor, state: State, group: Group) -> Tensor:
         """The estimate, from the batch's gradients at x and at the anchor."""
         raise NotImplementedError
 
@@ -101,12 +104,12 @@ class RecursiveOptimizer(ConstrainedOptimizer):
         self._step({p: self._estimate(p, group, i, there) for p, group, i in self._named()})
         return loss
 
-    def _named(self) -> Iterable[tuple[Tensor, dict[str, Any], int]]:
+    def _named(self) -> Iterable[tuple[Tensor, Group, int]]:
         for group in self.param_groups:
             for i, p in enumerate(group["params"]):
                 yield p, group, i
 
-    def _gradients_at_anchor(self, closure: Closure) -> tuple[Gradients, Any]:
+    def _gradients_at_anchor(self, closure: Closure) -> tuple[Gradients, Generators | None]:
         """The closure's gradients at the anchor, and the random state it began with."""
         moved = [p for p, _, _ in self._named() if self.state.get(p, {}).get("begun")]
         if not moved:
@@ -127,7 +130,7 @@ class RecursiveOptimizer(ConstrainedOptimizer):
         return gradients, state
 
     @torch.no_grad()
-    def _estimate(self, p: Tensor, group: dict[str, Any], i: int, there: Gradients) -> Any:
+    def _estimate(self, p: Tensor, group: Group, i: int, there: Gradients) -> Tensor | None:
         here = p.grad
         if here is None or p.numel() == 0 or float(group["lr"]) == 0:
             return None
@@ -146,7 +149,7 @@ class RecursiveOptimizer(ConstrainedOptimizer):
             self._remember(p, estimate)
         return estimate
 
-    def snapshot(self, closure: Callable[[Any], Any], batches: Iterable[Any]) -> float:
+    def snapshot(self, closure: Callable[[Batch], Any], batches: Iterable[Batch]) -> float:
         """Takes the exact gradient at the current point, and makes that point the anchor.
 
         `closure(batch)` as for `step`, the loss being the mean over the batch; `batches` go once
@@ -198,7 +201,7 @@ class SVRF(RecursiveOptimizer):
 
     snapshots, follows = True, False
 
-    def combine(self, here: Tensor, there: Tensor, state: Any, group: dict[str, Any]) -> Tensor:
+    def combine(self, here: Tensor, there: Tensor, state: State, group: Group) -> Tensor:
         return state["estimate"] + (here - there)
 
 
@@ -210,7 +213,7 @@ class SPIDERFW(RecursiveOptimizer):
 
     snapshots, follows = True, True
 
-    def combine(self, here: Tensor, there: Tensor, state: Any, group: dict[str, Any]) -> Tensor:
+    def combine(self, here: Tensor, there: Tensor, state: State, group: Group) -> Tensor:
         return state["estimate"] + (here - there)
 
 
@@ -225,7 +228,7 @@ class ORGFW(RecursiveOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float,
         rescale: str | None = None,
         forgetting: float | None = None,
@@ -234,12 +237,12 @@ class ORGFW(RecursiveOptimizer):
     ) -> None:
         super().__init__(params, lr, rescale, weight_decay=weight_decay, forgetting=forgetting)
 
-    def check_options(self, group: dict[str, Any]) -> None:
+    def check_options(self, group: Group) -> None:
         super().check_options(group)
         if group["forgetting"] is not None:
             checks.real(group["forgetting"], "forgetting", 0, 1)
 
-    def combine(self, here: Tensor, there: Tensor, state: Any, group: dict[str, Any]) -> Tensor:
+    def combine(self, here: Tensor, there: Tensor, state: State, group: Group) -> Tensor:
         if not state.get("begun"):
             return here
         rho = group["forgetting"]
@@ -247,7 +250,7 @@ class ORGFW(RecursiveOptimizer):
         return here + (1 - rho) * (state["estimate"] - there)
 
 
-def batch_size(batch: Any) -> int:
+def batch_size(batch: Batch) -> int:
     """The length of the last tensor of a batch (its targets)."""
     if isinstance(batch, Tensor):
         return len(batch)
@@ -255,13 +258,13 @@ def batch_size(batch: Any) -> int:
     return batch_size(parts[-1])
 
 
-def _random_state() -> Any:
+def _random_state() -> Generators:
     """The state of every generator a closure may draw from."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     return torch.get_rng_state(), devices, random.getstate(), np.random.get_state()  # noqa: NPY002
 
 
-def _set_random_state(state: Any) -> None:
+def _set_random_state(state: Generators) -> None:
     torch.set_rng_state(state[0])
     if state[1] is not None:
         torch.cuda.set_rng_state_all(state[1])

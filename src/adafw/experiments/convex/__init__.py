@@ -1,6 +1,6 @@
 """Experiments on linear models: `minimize` on convex problems, judged by gap and objective."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.convex import figures, tables
 from adafw.experiments.convex.case import LinearCase
@@ -11,6 +11,11 @@ from adafw.experiments.kind import Extra
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Spec
 from adafw.experiments.verdicts import Claim
+from adafw.typing import Plain, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 __all__ = ["ConvexKind"]
 
@@ -22,7 +27,7 @@ class ConvexKind(LinearKind[LinearCase]):
     needed, optional = LinearCase.needed, LinearCase.optional
     spread, rule, claims = "Median and quartiles", tables.RULE, CLAIMS
 
-    def case(self, table: dict[str, Any], source: str, folder: str) -> LinearCase:
+    def case(self, table: Table, source: str, folder: str) -> LinearCase:
         return LinearCase.read(table, source, folder)
 
     def check(self, spec: Spec, source: str) -> None:
@@ -43,13 +48,13 @@ class ConvexKind(LinearKind[LinearCase]):
     def judge(self, outcome: Outcome) -> list[Claim]:
         return CLAIMS.judge(outcome)
 
-    def draw(self, outcome: Outcome) -> Any:
+    def draw(self, outcome: Outcome) -> "Figure":
         return figures.draw(outcome)
 
     def tables(self, outcome: Outcome) -> list[str]:
         return tables.final_numbers(outcome)
 
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
+    def summary(self, outcome: Outcome) -> dict[str, Plain]:
         audits = outcome.extras.get(AUDIT, {})
         counts = {name: audit["step"] for name, audit in audits.items()}
         return {**lower_bounds(outcome), "bounds_on_inner_steps": counts}

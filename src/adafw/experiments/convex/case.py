@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import adafw
 from adafw import checks, steps
 from adafw.experiments.convex.data import load
 from adafw.experiments.keys import only
-from adafw.experiments.spec import Case, Method, read_methods
+from adafw.experiments.spec import About, Case, Method, read_methods
 from adafw.experiments.values import build
 from adafw.rows import MatrixRows, as_rows
+from adafw.typing import Array, Json, MatrixLike, Table
 
 _FAMILIES: tuple[tuple[type[steps.Step], str], ...] = (
     (steps.FrankWolfeStep, "frank-wolfe"),
@@ -61,8 +62,8 @@ class LinearCase(Case[LinearMethod]):
     `shape`: that of x, where x is a matrix, whose entries the data hold row by row.
     """
 
-    loss: Any
-    set: Any
+    loss: Json
+    set: Json
     shape: tuple[int, int] | None = None
     constraint: adafw.Constraint = field(init=False, repr=False, compare=False)
     loss_function: adafw.losses.Loss = field(init=False, repr=False, compare=False)
@@ -75,7 +76,7 @@ class LinearCase(Case[LinearMethod]):
         object.__setattr__(self, "loss_function", build("loss", self.loss))
 
     @classmethod
-    def read(cls, table: dict[str, Any], source: str, folder: str) -> Self:
+    def read(cls, table: Table, source: str, folder: str) -> Self:
         """From a problem's table."""
         fields = {key: value for key, value in table.items() if key != "algorithms"}
         if "shape" in fields:
@@ -87,7 +88,7 @@ class LinearCase(Case[LinearMethod]):
         """Loads or makes the data."""
         return load(self.data, Path(self.folder))
 
-    def store(self, parts: Path) -> dict[str, Any]:
+    def store(self, parts: Path) -> About:
         """Writes the data as mapped parts; returns what they are."""
         data = self.dataset()
         self.objective(data.A, data.y)  # refuses what the loss cannot take
@@ -97,13 +98,13 @@ class LinearCase(Case[LinearMethod]):
             "label": data.label, "shape": list(data.A.shape),
         }  # fmt: skip
 
-    def objective(self, A: Any, y: Any) -> adafw.LinearModel:
+    def objective(self, A: MatrixLike, y: Array) -> adafw.LinearModel:
         """The mean loss of a linear model on these data."""
         rows = A if self.shape is None else MatrixRows(as_rows(A), self.shape)
         return adafw.LinearModel(rows, y, self.loss_function)
 
     @property
-    def identity(self) -> list[Any]:
+    def identity(self) -> list[Json]:
         return [self.loss, self.set, *([] if self.shape is None else [self.shape])]
 
     @property
@@ -111,7 +112,7 @@ class LinearCase(Case[LinearMethod]):
         return f"{type(self.loss_function).__name__} loss; {self.constraint!r}"
 
 
-def _shape(value: Any, source: str) -> tuple[int, int]:
+def _shape(value: Json, source: str) -> tuple[int, int]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"shape must be two integers such as [30, 20] in {source}, got {value!r}.")
     height, width = (checks.integer(n, "each number of shape", 1) for n in value)

@@ -7,6 +7,7 @@ from typing import Any
 
 from adafw import datasets
 from adafw.datasets import Dataset
+from adafw.typing import Json
 
 
 def _support_vector(m: int = 20_000, n: int = 1_000, seed: int = 0) -> Dataset:
@@ -48,7 +49,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 }
 
 
-def load(table: Mapping[str, Any], folder: Path) -> Dataset:
+def load(table: Mapping[str, Json], folder: Path) -> Dataset:
     """The data of a table {name, rows, options}; a relative `path` is taken from `folder`.
 
     `rows` keeps the first so many.

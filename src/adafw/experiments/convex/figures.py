@@ -1,12 +1,16 @@
 """Figures: gap and objective against CPU time, epochs and LMO calls, median and band over seeds."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.convex.measures import lower_bound
 from adafw.experiments.drawing import Style, by_case, draw_band, plain
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import quartile_band
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
 
 _COLUMNS = (
     ("cpu_seconds", "CPU time (s)"),
@@ -15,12 +19,14 @@ _COLUMNS = (
 )
 
 
-def draw(outcome: Outcome) -> Any:
+def draw(outcome: Outcome) -> "Figure":
     """For each case a row of gaps and a row of objectives."""
     return by_case(outcome, _draw_case)
 
 
-def _draw_case(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
+def _draw_case(
+    part: "SubFigure", outcome: Outcome, case: Case[Method], styles: dict[str, Style]
+) -> None:
     axes = part.subplots(2, len(_COLUMNS), sharey="row")
     bound = lower_bound(outcome, case)
     for row, (quantity, shift, name) in enumerate(

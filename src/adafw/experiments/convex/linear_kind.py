@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from adafw.experiments.convex import run
 from adafw.experiments.convex.budget import check_budget
@@ -11,11 +11,12 @@ from adafw.experiments.convex.measures import REFERENCE, last_iterate
 from adafw.experiments.convex.reference import REFERENCE_METHOD, budget_of
 from adafw.experiments.kind import Extra, Kind
 from adafw.experiments.outcome import Curve
-from adafw.experiments.spec import Spec
+from adafw.experiments.spec import About, Spec
 from adafw.experiments.verdicts import check_names
 from adafw.experiments.work import WorkItem
 from adafw.recorder import Trace
 from adafw.tuning import Measure, Trial, Tuning
+from adafw.typing import Json, Table
 
 C = TypeVar("C", bound=LinearCase)
 
@@ -25,7 +26,7 @@ class LinearKind(Kind[C, LinearMethod]):
 
     trace, step, state_suffix = Trace, "iteration", ".state.npz"
 
-    def budget(self, table: Any, source: str) -> dict[str, Any]:
+    def budget(self, table: Json, source: str) -> Table:
         return check_budget(table, source)
 
     def check(self, spec: Spec, source: str) -> None:
@@ -33,21 +34,21 @@ class LinearKind(Kind[C, LinearMethod]):
         if spec.goals:
             raise ValueError(f"goals are for problems with a series; {source} has none.")
 
-    def store(self, case: C, parts: Path) -> dict[str, Any]:
+    def store(self, case: C, parts: Path) -> About:
         return case.store(parts)
 
     def extras(self, spec: Spec, case: C) -> list[Extra]:
         """A run for the lower bound."""
         return [Extra(REFERENCE, REFERENCE_METHOD, budget_of(spec.budget))]
 
-    def run(self, item: WorkItem[C, LinearMethod]) -> dict[str, Any]:
+    def run(self, item: WorkItem[C, LinearMethod]) -> Table:
         return run.solve(item)
 
     def search(self, item: WorkItem[C, LinearMethod]) -> Tuning:
         return run.search_rate(item)
 
     def tune(
-        self, case: C, method: LinearMethod, budget: Mapping[str, Any], measure: Measure,
+        self, case: C, method: LinearMethod, budget: Mapping[str, Json], measure: Measure,
         seed: int, report: Callable[[Trial], None] | None,
     ) -> Tuning:  # fmt: skip
         return run.tune_rate(case, method, budget, measure, seed, report)

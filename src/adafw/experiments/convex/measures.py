@@ -1,14 +1,14 @@
 """What is read off traces of `minimize`: bounds on the minimum, times to a gap, last iterates."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import Column, quartiles
-from adafw.recorder import Records, Trace
+from adafw.recorder import AnyRecords, Trace
+from adafw.typing import Table
 
 #: The roles of runs that are not compared: one is there for the lower bound alone, one counts how
 #: often bounds on the inner step sizes would have been active.
@@ -33,7 +33,7 @@ def doubt(outcome: Outcome, case: Case[Method]) -> float:
     return max(least - bound, 1e-15 * abs(bound))
 
 
-def lower_bounds(outcome: Outcome) -> dict[str, Any]:
+def lower_bounds(outcome: Outcome) -> Table:
     """Both, for summary.json."""
     cases = outcome.spec.cases
     return {
@@ -42,7 +42,7 @@ def lower_bounds(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _traces(outcome: Outcome, case: Case[Method]) -> list[Records[Any]]:
+def _traces(outcome: Outcome, case: Case[Method]) -> list[AnyRecords]:
     """All that ran on the case, the reference run included."""
     found = [trace for curve in outcome.of(case) for trace in curve.traces.values()]
     extra = outcome.extras.get(REFERENCE, {}).get(case.name)
@@ -64,7 +64,7 @@ def each_seconds_to(curve: Curve, gap: float) -> Column:
     return np.array([_time_to(trace, gap) for trace in curve.traces.values()])
 
 
-def _time_to(trace: Records[Any], gap: float) -> float:
+def _time_to(trace: AnyRecords, gap: float) -> float:
     below = np.flatnonzero(trace["gap"] <= gap)
     if not below.size:
         return math.inf

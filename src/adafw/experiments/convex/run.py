@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import adafw
 from adafw.constraints.base import Stalled
@@ -22,16 +22,17 @@ from adafw.result import Result
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 from adafw.tuning import TUNING_SEED, Measure, Trial, Tuning, search
+from adafw.typing import Json, Table
 
 STALLED = "stalled projection"  # the status of a run that a projection ended
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 
 LinearItem: TypeAlias = WorkItem[LinearCase, LinearMethod]
 #: What else a kind measures at the end: (f, set, algorithm, result) -> entries of the outcome.
-Measured = Callable[[adafw.LinearModel, adafw.Constraint, adafw.Algorithm, Result], dict[str, Any]]
+Measured = Callable[[adafw.LinearModel, adafw.Constraint, adafw.Algorithm, Result], Table]
 
 
-def solve(item: LinearItem, measured: Measured | None = None) -> dict[str, Any]:
+def solve(item: LinearItem, measured: Measured | None = None) -> Table:
     """Runs an item from its last saved state, if there is one."""
     f, constraint = objective(item), item.case.constraint
     algorithm = _algorithm(item, f)
@@ -39,7 +40,7 @@ def solve(item: LinearItem, measured: Measured | None = None) -> dict[str, Any]:
     budget = dict(item.budget)
     if isinstance(budget.get("record_every"), dict):
         budget["record_every"] = every(**budget["record_every"])
-    start: dict[str, Any] = {"seed": item.seed}
+    start: Table = {"seed": item.seed}
     saver = _Saver(item.state_file)
     state = _saved(item.state_file)
     if state is not None:
@@ -110,7 +111,7 @@ def search_rate(item: LinearItem) -> Tuning:
 
 
 def tune_rate(
-    case: LinearCase, method: LinearMethod, budget: Mapping[str, Any], measure: Measure = "gap",
+    case: LinearCase, method: LinearMethod, budget: Mapping[str, Json], measure: Measure = "gap",
     seed: int = TUNING_SEED, report: Callable[[Trial], None] | None = None,
 ) -> Tuning:  # fmt: skip
     """`adafw.tune` for a method of a case."""
@@ -123,14 +124,14 @@ def tune_rate(
 
 
 #: The objective of the last item, which the next one mostly shares, and what it was made from.
-_held: tuple[Any, Any] = (None, None)
+_held: tuple[object, adafw.LinearModel] | None = None
 
 
 def objective(item: LinearItem) -> adafw.LinearModel:
     """The objective on mapped data."""
     global _held
     key = (item.parts, str(item.case.loss), item.case.shape)
-    if _held[0] != key:
+    if _held is None or _held[0] != key:
         _held = (key, item.case.objective(*load_parts(item.parts)))
     return _held[1]
 
@@ -154,7 +155,7 @@ class _Saver:
 
     def __init__(self, file: Path) -> None:
         self.file, self.saved = file, time.monotonic()
-        self.records: list[Any] = []
+        self.records: list[tuple[float, ...]] = []
 
     def __call__(self, state: State, record: Record) -> bool:
         self.records = list(state.records)

@@ -5,7 +5,7 @@ Reading a file and showing results need no torch: what does is imported where it
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw import checks
 from adafw.experiments.kind import Extra, Kind
@@ -16,11 +16,16 @@ from adafw.experiments.networks.data import load
 from adafw.experiments.networks.lmo_claims import mean_probes
 from adafw.experiments.networks.trace import EpochTrace
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spec import Spec
+from adafw.experiments.spec import About, Spec
 from adafw.experiments.spread import mean_and_deviation
 from adafw.experiments.verdicts import Claim, check_names
 from adafw.experiments.work import WorkItem
 from adafw.tuning import Measure, Trial, Tuning
+from adafw.typing import Json, Plain, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 __all__ = ["NetworksKind"]
 
@@ -34,17 +39,17 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     trace, step, state_suffix = EpochTrace, "epoch", ".state.pt"
     spread, rule, claims = "Mean and standard deviation", tables.RULE, CLAIMS
 
-    def case(self, table: dict[str, Any], source: str, folder: str) -> NetworkCase:
+    def case(self, table: Table, source: str, folder: str) -> NetworkCase:
         return NetworkCase.read(table, source, folder)
 
-    def budget(self, table: Any, source: str) -> dict[str, Any]:
+    def budget(self, table: Json, source: str) -> Table:
         if not isinstance(table, Mapping) or set(table) != {"max_epochs"}:
             raise ValueError(
                 f"budget of networks must be max_epochs alone in {source}, got {table!r}."
             )
         return {"max_epochs": checks.integer(table["max_epochs"], "max_epochs", 1)}
 
-    def search_budget(self, table: Any, source: str) -> dict[str, Any]:
+    def search_budget(self, table: Json, source: str) -> Table:
         """max_epochs, and with `trials` exactly so many runs for each method."""
         trials = {k: checks.integer(v, k, 3) for k, v in table.items() if k == "trials"}
         return self.budget({k: v for k, v in table.items() if k != "trials"}, source) | trials
@@ -54,7 +59,7 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
         if spec.goals:
             raise ValueError(f"goals are for problems with a series; {source} has none.")
 
-    def store(self, case: NetworkCase, parts: Path) -> dict[str, Any]:
+    def store(self, case: NetworkCase, parts: Path) -> About:
         need_torch()
         from adafw.experiments.networks.run import check
 
@@ -66,7 +71,7 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     def extras(self, spec: Spec, case: NetworkCase) -> list[Extra]:
         return []
 
-    def run(self, item: WorkItem[NetworkCase, NetworkMethod]) -> dict[str, Any]:
+    def run(self, item: WorkItem[NetworkCase, NetworkMethod]) -> Table:
         from adafw.experiments.networks.run import run
 
         return run(item)
@@ -80,7 +85,7 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
         )
 
     def tune(
-        self, case: NetworkCase, method: NetworkMethod, budget: Mapping[str, Any],
+        self, case: NetworkCase, method: NetworkMethod, budget: Mapping[str, Json],
         measure: Measure, seed: int, report: Callable[[Trial], None] | None,
     ) -> Tuning:  # fmt: skip
         need_torch()
@@ -93,7 +98,7 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     def judge(self, outcome: Outcome) -> list[Claim]:
         return judge(outcome)
 
-    def draw(self, outcome: Outcome) -> Any:
+    def draw(self, outcome: Outcome) -> "Figure":
         return figures.draw(outcome)
 
     def tables(self, outcome: Outcome) -> list[str]:
@@ -102,8 +107,8 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     def final(self, curve: Curve) -> dict[str, dict[str, float]]:
         return {name: mean_and_deviation(curve.final(name)) for name in EpochTrace.columns}
 
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
-        found = [
+    def summary(self, outcome: Outcome) -> dict[str, Plain]:
+        found: list[Plain] = [
             {"problem": curve.case.name, "algorithm": curve.label, **mean_probes(curve)}
             for curve in outcome.curves
             if curve.probes

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from adafw import checks
+from adafw.typing import Array
 
 
 class TensorBatches:
@@ -76,7 +77,13 @@ class ReviewBatches(TensorBatches):
     """
 
     def __init__(
-        self, ids: Any, offsets: Any, labels: Any, *, batch_size: int, seed: int | None = None
+        self,
+        ids: Array,
+        offsets: Array,
+        labels: Array | Tensor,
+        *,
+        batch_size: int,
+        seed: int | None = None,
     ) -> None:
         offsets = np.asarray(offsets, dtype=np.int64)
         if len(offsets) != len(labels) + 1 or offsets[-1] != len(ids):

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from adafw import checks
 from adafw.experiments.keys import only
 from adafw.experiments.spec import Case, Method, read_methods
 from adafw.experiments.values import REGISTRIES, build
+from adafw.typing import Json, Table
 
 
 class Maker(NamedTuple):
@@ -63,7 +64,7 @@ def need_torch() -> None:
 class NetworkMethod(Method):
     """An optimizer by name; `arguments`: what it takes, made once; `set`: its own, or None."""
 
-    arguments: dict[str, Any] = field(init=False, repr=False, compare=False)
+    arguments: Table = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.optimizer not in _OPTIMIZERS:
@@ -85,7 +86,7 @@ class NetworkMethod(Method):
         return str(self.table.get("name"))
 
     @property
-    def set(self) -> Mapping[str, Any] | None:
+    def set(self) -> Mapping[str, Json] | None:
         """The method's own set, in place of the case's."""
         return self.table.get("set")
 
@@ -110,7 +111,7 @@ class NetworkMethod(Method):
         return f"{self.maker.home}.{self.optimizer.removeprefix('Torch')}({options}){own}"
 
 
-def check_set(table: Any, where: str) -> None:
+def check_set(table: Json, where: str) -> None:
     """Refuses a table that tells no set: name, diameter or radius, and what goes with some.
 
     `rest`: the set is for hidden matrices, all other parameters lie in an linf ball of that
@@ -132,7 +133,7 @@ def check_set(table: Any, where: str) -> None:
         raise ValueError(f"set of {where} must have a rest, for what is no hidden matrix.")
 
 
-def set_words(table: Mapping[str, Any]) -> str:
+def set_words(table: Mapping[str, Json]) -> str:
     """A set in words."""
     size = (
         f"l2 diameter {table['diameter']:g} Glorot norms" if "diameter" in table
@@ -157,7 +158,7 @@ class NetworkCase(Case[NetworkMethod]):
     """
 
     network: str
-    set: Mapping[str, Any]
+    set: Mapping[str, Json]
     batch_size: int = 128
     width: int | None = None
     probes: bool = False
@@ -172,14 +173,14 @@ class NetworkCase(Case[NetworkMethod]):
         check_set(self.set, self.name)
 
     @classmethod
-    def read(cls, table: dict[str, Any], source: str, folder: str) -> Self:
+    def read(cls, table: Table, source: str, folder: str) -> Self:
         """From a problem's table."""
         fields = {key: value for key, value in table.items() if key != "algorithms"}
         methods = read_methods(table["algorithms"], NetworkMethod, source)
         return cls(**fields, methods=methods, folder=folder)
 
     @property
-    def identity(self) -> list[Any]:
+    def identity(self) -> list[Json]:
         more = [self.width, self.probes] if self.width is not None or self.probes else []
         return [self.network, dict(self.set), self.batch_size, *more]
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,11 @@ from adafw import checks
 from adafw.datasets import DataMissing
 from adafw.experiments.keys import only
 from adafw.experiments.networks.sources import SOURCES, SPLITS, Arrays, DataSource, Split
+from adafw.experiments.spec import About
 from adafw.io.arrays import write_npy
 from adafw.io.atomic import replacing
 from adafw.io.mapped import mapped as map_array
+from adafw.typing import Json
 
 __all__ = ["SPLITS", "Arrays", "NetworkData", "Split", "load", "mapped"]
 
@@ -28,7 +29,7 @@ class NetworkData:
 
     train: Arrays
     test: Arrays
-    about: dict[str, Any]
+    about: About
     pick: Callable[[Arrays, NDArray[np.int64]], Arrays]
 
     def save(self, folder: Path) -> None:
@@ -45,7 +46,7 @@ def mapped(folder: Path, split: Split) -> Arrays:
     return {f.stem.removeprefix(f"{split}-"): map_array(f) for f in files}
 
 
-def load(table: Mapping[str, Any], network: str) -> NetworkData:
+def load(table: Mapping[str, Json], network: str) -> NetworkData:
     """The data of a table {name, source, rows, test_rows, epoch_rows}, in one order for all runs.
 
     `rows` and `test_rows` keep so many; `epoch_rows` are drawn for each epoch, all by default. With
@@ -82,7 +83,13 @@ def _found(origin: DataSource, source: str) -> tuple[dict[Split, Arrays], str, b
     return origin.generate(), "generated data of its kind", True
 
 
-def _about(title: str, description: str, whole: Any, kept: Any, stand_in: bool) -> dict[str, Any]:
+def _about(
+    title: str,
+    description: str,
+    whole: Mapping[Split, Arrays],
+    kept: Mapping[Split, Arrays],
+    stand_in: bool,
+) -> About:
     sizes, all_sizes = ([len(arrays[s]["y"]) for s in SPLITS] for arrays in (kept, whole))
     part = sizes != all_sizes
     if part:

@@ -1,22 +1,28 @@
 """Figures of trained networks: losses and accuracies against epochs and CPU time."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.drawing import Style, by_case, draw_band, plain
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import deviation_band
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+
 _ROWS = (("epoch", "epochs"), ("cpu_seconds", "CPU time (s)"))
 _COLUMNS = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
-def draw(outcome: Outcome) -> Any:
+def draw(outcome: Outcome) -> "Figure":
     """For each case a row against epochs and one against CPU time; mean, standard deviation."""
     return by_case(outcome, _draw_case)
 
 
-def _draw_case(part: Any, outcome: Outcome, case: Case[Method], styles: dict[str, Style]) -> None:
+def _draw_case(
+    part: "SubFigure", outcome: Outcome, case: Case[Method], styles: dict[str, Style]
+) -> None:
     axes = part.subplots(len(_ROWS), len(_COLUMNS))
     # Where an epoch is some of the data only, steps tell more.
     first = ("iteration", "steps") if "epoch_rows" in case.data else _ROWS[0]

@@ -2,20 +2,28 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from adafw.torch.typing import Batch, Closure, LossFunction
 from adafw.torch.variance_reduction import RecursiveOptimizer
+
+
+class Optimizes(Protocol):
+    """An optimizer of this package or of torch, or several as one."""
+
+    def zero_grad(self) -> None: ...
+    def step(self, closure: Closure, /) -> Any: ...
 
 
 def train(
     model: nn.Module,
-    optimizer: Any,
-    loss_fn: Callable[[Any, Any], Tensor],
-    loader: Iterable[Any],
+    optimizer: Optimizes,
+    loss_fn: LossFunction,
+    loader: Iterable[Batch],
     epochs: int,
-    after_epoch: Callable[[int], Any] | None = None,
+    after_epoch: Callable[[int], object] | None = None,
 ) -> None:
     """Trains for a number of epochs, taking a snapshot at the beginning of each where needed.
 
@@ -24,7 +32,7 @@ def train(
     2, ...; returning True stops.
     """
 
-    def closure(batch: Any) -> Tensor:
+    def closure(batch: Batch) -> Tensor:
         *inputs, target = batch
         optimizer.zero_grad()
         loss = loss_fn(model(*inputs), target)

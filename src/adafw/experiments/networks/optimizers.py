@@ -2,21 +2,27 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Union
 
 import torch
 from torch import nn
 
 import adafw.torch
-from adafw.constraints import KSparse, LInfBall
+from adafw.constraints import Constraint, KSparse, LInfBall
 from adafw.experiments.networks.case import NetworkMethod
 from adafw.experiments.values import REGISTRIES
 from adafw.torch.layers import Rule
+from adafw.torch.typing import Closure, Group, Packed
+from adafw.typing import Json
 
-Groups = list[dict[str, Any]]
+Groups = list[Group]
 
 
-def make_optimizer(model: nn.Module, method: NetworkMethod, default: Mapping[str, Any]) -> Any:
+#: What trains a network.
+Trained = Union[torch.optim.Optimizer, "TorchMuon"]
+
+
+def make_optimizer(model: nn.Module, method: NetworkMethod, default: Mapping[str, Json]) -> Trained:
     """The optimizer of a method; `default`: the set where the method has none of its own."""
     kind, options = method.maker, method.arguments
     if method.optimizer == "TorchMuon":
@@ -34,7 +40,7 @@ def make_optimizer(model: nn.Module, method: NetworkMethod, default: Mapping[str
     return made(groups, **options)
 
 
-def set_groups(model: nn.Module, table: Mapping[str, Any]) -> Groups:
+def set_groups(model: nn.Module, table: Mapping[str, Json]) -> Groups:
     """Every tensor in the set of a table (see `case.check_set`)."""
     if "rest" not in table:
         size = {key: table[key] for key in ("diameter", "radius") if key in table}
@@ -48,7 +54,7 @@ def set_groups(model: nn.Module, table: Mapping[str, Any]) -> Groups:
     return groups
 
 
-def _family(table: Mapping[str, Any], size: int) -> Callable[[float], Any]:
+def _family(table: Mapping[str, Json], size: int) -> Callable[[float], Constraint]:
     """radius -> set, for a tensor of this size."""
     if table["name"] == "KSparse":
         k = max(1, round(table["share"] * size))
@@ -88,24 +94,24 @@ class TorchMuon:
         for part in self.parts:
             part.zero_grad()
 
-    def step(self, closure: Callable[[], Any]) -> Any:
+    def step(self, closure: Closure) -> Any:
         """A step of both on the gradients of one closure."""
         loss = closure()
         for part in self.parts:
             part.step()
         return loss
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Packed:
         """The states of both."""
         return {"parts": [part.state_dict() for part in self.parts]}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Packed) -> None:
         """Goes on from both states."""
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
 
 
-def violation(optimizer: Any) -> float:
+def violation(optimizer: Trained) -> float:
     """How far outside its set the worst parameter is, relative to its size; 0 without any set.
 
     Muon and its kin start outside their balls and are drawn into them.

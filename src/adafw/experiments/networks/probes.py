@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from adafw.torch.measures import evaluate
+from adafw.torch.typing import Batch, LossFunction
 
 #: Shares of the entries of each matrix that are kept, the largest ones.
 KEPT = (1.0, 0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
@@ -16,7 +16,7 @@ KEPT = (1.0, 0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 NOISE = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 _DRAWS = 3  # of the noise, to be averaged over
 
-Test = tuple[Callable[[Any, Any], Tensor], Iterable[Any], Callable[[Any, Any], Tensor]]
+Test = tuple[LossFunction, Iterable[Batch], LossFunction]
 
 
 @torch.no_grad()

@@ -6,7 +6,8 @@ Imported only where networks are trained, since it needs torch.
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+
+from torch import Tensor, nn
 
 from adafw.experiments.networks import probes
 from adafw.experiments.networks.batches import TensorBatches
@@ -14,12 +15,14 @@ from adafw.experiments.networks.case import NetworkCase, NetworkMethod
 from adafw.experiments.networks.data import SPLITS, Arrays, mapped
 from adafw.experiments.networks.lessons import LESSONS
 from adafw.experiments.networks.loop import train
-from adafw.experiments.networks.optimizers import make_optimizer, violation
+from adafw.experiments.networks.optimizers import Trained, make_optimizer, violation
 from adafw.experiments.networks.trace import EpochRecord
 from adafw.experiments.work import Stopped, WorkItem, asked_to_stop, set_aside
 from adafw.io.atomic import replacing
 from adafw.recorder import Clock
 from adafw.torch.measures import evaluate
+from adafw.torch.typing import Batch
+from adafw.typing import Table
 
 _MEASURED_AT_ONCE = 1000  # samples in a batch where only outputs are computed
 
@@ -51,7 +54,7 @@ class Training:
         self.evaluations = self.iterations = 0
         self.records: list[EpochRecord] = []
 
-    def epoch(self, batches: Iterable[Any]) -> None:
+    def epoch(self, batches: Iterable[Batch]) -> None:
         """Trains on the batches, once, and measures."""
         steps = _Counted(batches)
         with self.clock:
@@ -60,7 +63,7 @@ class Training:
         self.iterations += steps.count // steps.passes
         self.measure()
 
-    def _counting_loss(self, output: Any, target: Any) -> Any:
+    def _counting_loss(self, output: Tensor, target: Tensor) -> Tensor:
         self.evaluations += len(target)
         return self.loss_fn(output, target)
 
@@ -110,17 +113,17 @@ class Training:
 class _Counted:
     """Batches, and how many were handed out in how many passes."""
 
-    def __init__(self, batches: Iterable[Any]) -> None:
+    def __init__(self, batches: Iterable[Batch]) -> None:
         self.batches, self.count, self.passes = batches, 0, 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         self.passes += 1
         for batch in self.batches:
             self.count += 1
             yield batch
 
 
-def make(case: NetworkCase, method: NetworkMethod) -> tuple[Any, Any]:
+def make(case: NetworkCase, method: NetworkMethod) -> tuple[nn.Module, Trained]:
     """The network with fresh weights and the optimizer of a method."""
     width = () if case.width is None else (case.width,)
     model = LESSONS[case.network].model(*width)
@@ -155,7 +158,7 @@ def _data(case: NetworkCase, parts: Path) -> dict[str, TensorBatches]:
     return _held[1]
 
 
-def run(item: WorkItem[NetworkCase, NetworkMethod]) -> dict[str, Any]:
+def run(item: WorkItem[NetworkCase, NetworkMethod]) -> Table:
     """Runs an item from the last finished epoch, if there is one."""
     import torch
 
@@ -185,10 +188,10 @@ def run(item: WorkItem[NetworkCase, NetworkMethod]) -> dict[str, Any]:
 class UntilStopped:
     """Batches, until asked to stop: the unfinished epoch is then given up."""
 
-    def __init__(self, batches: Iterable[Any]) -> None:
+    def __init__(self, batches: Iterable[Batch]) -> None:
         self.batches = batches
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         for batch in self.batches:
             if asked_to_stop():
                 raise Stopped

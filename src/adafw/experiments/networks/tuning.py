@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from adafw.experiments.networks.case import NETWORKS, NetworkCase, NetworkMethod
 from adafw.experiments.networks.data import load
 from adafw.experiments.networks.run import Training, UntilStopped, batches
 from adafw.tuning import Trial, Tuning, search
+from adafw.typing import Array
 
 _STEP_SIZES = ("SFW", "SVRF", "SPIDERFW", "ORGFW", "Scion")  # whose lr is gamma
 _HELD_OUT = 0.2  # the share of the training data that judges; test data are never looked at
@@ -63,7 +63,7 @@ def tune_network(
     return search(run, "value", trials, report, first=(first - 1, first, first + 1), exactly=True)
 
 
-def guessing_error(labels: Any) -> float:
+def guessing_error(labels: Array) -> float:
     """The error rate of naming the commonest class, less two standard errors."""
     error = 1 - np.unique(labels, return_counts=True)[1].max() / len(labels)
     return float(error - 2 * math.sqrt(error * (1 - error) / len(labels)))

@@ -1,6 +1,6 @@
 """Experiments on series: one problem at growing dimension, adaptive Frank-Wolfe and projected."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.convex import run
 from adafw.experiments.convex import tables as convex_tables
@@ -16,6 +16,11 @@ from adafw.experiments.series.costs import measure_step
 from adafw.experiments.spec import Spec
 from adafw.experiments.verdicts import Claim, check_names
 from adafw.experiments.work import WorkItem
+from adafw.typing import Plain, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 __all__ = ["SeriesKind"]
 
@@ -27,7 +32,7 @@ class SeriesKind(LinearKind[SeriesCase]):
     needed, optional = (*SeriesCase.needed, "series"), SeriesCase.optional
     spread, rule, claims = "Median and quartiles", tables.RULE, (GROWS_CLAIM,)
 
-    def case(self, table: dict[str, Any], source: str, folder: str) -> SeriesCase:
+    def case(self, table: Table, source: str, folder: str) -> SeriesCase:
         return SeriesCase.read(table, source, folder)
 
     def check(self, spec: Spec, source: str) -> None:
@@ -38,18 +43,18 @@ class SeriesKind(LinearKind[SeriesCase]):
         """None: the bounds that the compared runs prove are good enough for relative gaps."""
         return []
 
-    def run(self, item: WorkItem[SeriesCase, LinearMethod]) -> dict[str, Any]:
+    def run(self, item: WorkItem[SeriesCase, LinearMethod]) -> Table:
         return run.solve(item, measured=measure_step)
 
     def judge(self, outcome: Outcome) -> list[Claim]:
         return judge_series(outcome) if outcome.spec.claims else []
 
-    def draw(self, outcome: Outcome) -> Any:
+    def draw(self, outcome: Outcome) -> "Figure":
         return figures.draw(outcome)
 
     def tables(self, outcome: Outcome) -> list[str]:
         return [*tables.series_tables(outcome), *convex_tables.final_numbers(outcome)]
 
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
+    def summary(self, outcome: Outcome) -> dict[str, Plain]:
         series = {name: [size.table() for size in row] for name, row in sizes(outcome).items()}
         return {**lower_bounds(outcome), "bounds_on_inner_steps": {}, "series": series}

@@ -8,14 +8,16 @@ other one spent gives a bound on it.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from adafw.experiments.convex.measures import each_seconds_to, lower_bound
 from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.series.case import SeriesCase
 from adafw.experiments.spread import Column, quartiles
 from adafw.experiments.verdicts import UNDECIDED, UNTESTED, Claim
+from adafw.typing import Table
 
 #: The one claim on series, as files name it.
 GROWS_CLAIM = "advantage grows with dimension"
@@ -63,7 +65,7 @@ class Size:
     theirs: Curve
     ratios: tuple[Ratio, ...]
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> Table:
         """Plain numbers, for summary.json."""
         return {
             "problem": self.name,
@@ -107,7 +109,7 @@ def step_costs(curve: Curve) -> Column:
 def sizes(outcome: Outcome) -> dict[str, list[Size]]:
     """For each series its problems, smallest first."""
     found: dict[str, list[Size]] = {}
-    cases: Any = outcome.spec.cases
+    cases = cast(tuple[SeriesCase, ...], outcome.spec.cases)
     for case in cases:
         by_label = {curve.label: curve for curve in outcome.of(case)}
         ours, theirs = (by_label[method.label] for method in case.pair)

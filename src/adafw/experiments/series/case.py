@@ -2,10 +2,11 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from adafw.experiments.convex.case import LinearCase, LinearMethod
 from adafw.experiments.spec import Spec
+from adafw.steps import AdaptiveStep, ProjectedStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class SeriesCase(LinearCase):
 
 def check_series(spec: Spec, source: str) -> None:
     """Refuses what cannot be compared."""
-    cases: Any = spec.cases
+    cases = cast(tuple[SeriesCase, ...], spec.cases)
     sizes = Counter(case.series for case in cases)
     if min(sizes.values()) < 2:
         raise ValueError(
@@ -48,7 +49,8 @@ def check_series(spec: Spec, source: str) -> None:
         raise ValueError(f"goals must be given with series, such as [0.1, 0.01], in {source}.")
 
 
-def _compared(method: LinearMethod) -> tuple[Any, Any]:
+def _compared(method: LinearMethod) -> tuple[object, object]:
     """What both sides must share: the gradient estimator and the metric."""
-    step: Any = method.algorithm.step  # adaptive or projected, by `pair`
+    step = method.algorithm.step
+    assert isinstance(step, AdaptiveStep | ProjectedStep)  # by `pair`
     return method.algorithm.gradient, step.metric

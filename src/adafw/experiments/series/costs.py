@@ -4,16 +4,16 @@ import contextlib
 import copy
 import statistics
 import time
-from typing import Any
 
 import adafw
 from adafw.constraints.base import Stalled
 from adafw.result import Result
+from adafw.typing import Table
 
 
 def measure_step(
     f: adafw.LinearModel, constraint: adafw.Constraint, algorithm: adafw.Algorithm, result: Result
-) -> dict[str, Any]:
+) -> Table:
     """CPU seconds of one step alone, exact gradient given, at the end of a run: median of a few.
 
     That is K linear minimisations, or one projection, and the metric and vector work around them,

@@ -1,20 +1,25 @@
 """The figure of series: the advantage against the dimension, and the curves behind it."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from adafw.experiments.drawing import draw_band, plain, verbatim
+from adafw.experiments.drawing import Style, draw_band, plain, verbatim
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.series.advantage import Size, sizes
 from adafw.experiments.spread import quartile_band
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+
 #: Colours that colour-blind readers tell apart, and marks for those who see none.
 _COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#6a51a3")
 _MARKS = "osD^vP*X"
-_OURS: dict[str, Any] = {"color": "#d55e00", "linewidth": 1.9}
-_THEIRS: dict[str, Any] = {"color": "#000000", "linewidth": 1.4, "linestyle": "-."}
+_OURS: Style = {"color": "#d55e00", "linewidth": 1.9}
+_THEIRS: Style = {"color": "#000000", "linewidth": 1.4, "linestyle": "-."}
 
 
-def draw(outcome: Outcome) -> Any:
+def draw(outcome: Outcome) -> "Figure":
     """A row of ratios, one axis a goal; then a row for each series, one axis a size."""
     from matplotlib.figure import Figure
 
@@ -26,7 +31,7 @@ def draw(outcome: Outcome) -> Any:
     return figure
 
 
-def _draw_ratios(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> None:
+def _draw_ratios(part: "SubFigure", outcome: Outcome, series: dict[str, list[Size]]) -> None:
     from matplotlib.lines import Line2D
 
     axes = part.subplots(1, len(outcome.spec.goals), sharey=True, squeeze=False)[0]
@@ -53,7 +58,7 @@ def _draw_ratios(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> 
     part.suptitle("Advantage: above 1 the Frank-Wolfe method is faster", fontsize=10.5)
 
 
-def _draw_series(axis: Any, row: list[Size], i: int, colour: str, mark: str) -> None:
+def _draw_series(axis: "Axes", row: list[Size], i: int, colour: str, mark: str) -> None:
     known = [(size.n, size.ratios[i]) for size in row if size.ratios[i].known]
     if not known:
         return
@@ -70,7 +75,7 @@ def _draw_series(axis: Any, row: list[Size], i: int, colour: str, mark: str) -> 
             axis.plot(n_k, ratio.ratio["median"] * above, color=colour, marker=arrow, markersize=8)
 
 
-def _draw_curves(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> None:
+def _draw_curves(part: "SubFigure", outcome: Outcome, series: dict[str, list[Size]]) -> None:
     from matplotlib.lines import Line2D
 
     most = max(len(row) for row in series.values())
@@ -93,7 +98,7 @@ def _draw_curves(part: Any, outcome: Outcome, series: dict[str, list[Size]]) -> 
     part.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8.5)
 
 
-def _draw_size(axis: Any, outcome: Outcome, size: Size) -> None:
+def _draw_size(axis: "Axes", outcome: Outcome, size: Size) -> None:
     from matplotlib.ticker import NullFormatter
 
     for curve, style in ((size.ours, _OURS), (size.theirs, _THEIRS)):

@@ -1,6 +1,6 @@
 """The zoo: every method there is on the same problems, compared by families."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.convex.linear_kind import LinearKind
 from adafw.experiments.convex.measures import lower_bounds
@@ -10,6 +10,11 @@ from adafw.experiments.zoo import figures, tables
 from adafw.experiments.zoo.case import ZooCase
 from adafw.experiments.zoo.claims import CLAIMS
 from adafw.experiments.zoo.ranking import ranking
+from adafw.typing import Plain, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 __all__ = ["ZooKind"]
 
@@ -21,19 +26,19 @@ class ZooKind(LinearKind[ZooCase]):
     needed, optional = ZooCase.needed, ZooCase.optional
     spread, rule, claims = "Median", tables.RULE, CLAIMS
 
-    def case(self, table: dict[str, Any], source: str, folder: str) -> ZooCase:
+    def case(self, table: Table, source: str, folder: str) -> ZooCase:
         return ZooCase.read(table, source, folder)
 
     def judge(self, outcome: Outcome) -> list[Claim]:
         return CLAIMS.judge(outcome)
 
-    def draw(self, outcome: Outcome) -> Any:
+    def draw(self, outcome: Outcome) -> "Figure":
         return figures.draw(outcome)
 
     def tables(self, outcome: Outcome) -> list[str]:
         return tables.zoo_tables(outcome)
 
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
+    def summary(self, outcome: Outcome) -> dict[str, Plain]:
         return {
             **lower_bounds(outcome),
             "bounds_on_inner_steps": {},

@@ -1,6 +1,6 @@
 """The figure of the zoo: families by colour, the best of each thick and named."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.experiments.drawing import plain, verbatim
 from adafw.experiments.outcome import Curve, Outcome
@@ -9,11 +9,16 @@ from adafw.experiments.spread import quartile_band
 from adafw.experiments.zoo.case import EXACT, FAMILIES, PROJECTED, STOCHASTIC, family_of
 from adafw.experiments.zoo.ranking import HIGH, LOW, WORK, best, of_family, scale_of
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
 _COLOURS = dict(zip(FAMILIES, ("#0072b2", "#8c8c8c", "#d55e00", "#009e73"), strict=True))
 _WORDS = {EXACT: "exact gradients", STOCHASTIC: "stochastic Frank-Wolfe", PROJECTED: "projected"}
 
 
-def draw(outcome: Outcome) -> Any:
+def draw(outcome: Outcome) -> "Figure":
     """A row for each problem: suboptimality against time, epochs and LMO calls."""
     from matplotlib.figure import Figure
 
@@ -32,7 +37,7 @@ def draw(outcome: Outcome) -> Any:
     return figure
 
 
-def _draw_axis(axis: Any, outcome: Outcome, case: Case[Method], column: str) -> None:
+def _draw_axis(axis: "Axes", outcome: Outcome, case: Case[Method], column: str) -> None:
     scale = scale_of(outcome, case)
     for level in (LOW, HIGH):
         axis.axhline(level, color="#bbbbbb", linewidth=0.8, linestyle=":")
@@ -46,7 +51,7 @@ def _draw_axis(axis: Any, outcome: Outcome, case: Case[Method], column: str) -> 
 
 
 def _draw_curve(
-    axis: Any, curve: Curve, column: str, scale: tuple[float, float], named: bool
+    axis: "Axes", curve: Curve, column: str, scale: tuple[float, float], named: bool
 ) -> None:
     band = quartile_band(curve.traces.values(), column, "value", scale[0])
     if band is None:
@@ -62,7 +67,7 @@ def _draw_curve(
                       color=colour, fontsize=8, ha="right", va="bottom")  # fmt: skip
 
 
-def _legend(axis: Any) -> None:
+def _legend(axis: "Axes") -> None:
     from matplotlib.lines import Line2D
 
     handles = [

@@ -1,7 +1,6 @@
 """How far every method got, and how much work it took to low and to high accuracy."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,8 @@ from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median
 from adafw.experiments.zoo.case import FAMILIES, family_of
-from adafw.recorder import Records
+from adafw.recorder import AnyRecords
+from adafw.typing import Table
 
 #: Shares of f(x_0) - min f that count as low and as high accuracy.
 LOW, HIGH = 1e-2, 1e-6
@@ -32,7 +32,7 @@ def work_to(curve: Curve, column: str, level: float, scale: tuple[float, float])
     return float(np.quantile(found, 0.5, method="higher"))
 
 
-def _first(trace: Records[Any], column: str, level: float, scale: tuple[float, float]) -> float:
+def _first(trace: AnyRecords, column: str, level: float, scale: tuple[float, float]) -> float:
     bound, height = scale
     below = np.flatnonzero(trace["value"] - bound <= level * height)
     return float(trace[column][below[0]]) if below.size else math.inf
@@ -54,7 +54,7 @@ def best(curves: list[Curve], column: str, level: float, scale: tuple[float, flo
     return min(curves, key=lambda c: (work_to(c, column, level, scale), reached(c, scale)))
 
 
-def ranking(outcome: Outcome) -> list[dict[str, Any]]:
+def ranking(outcome: Outcome) -> list[Table]:
     """Family, work to both levels, and where the last iterates are, of all methods by problems."""
     rows = []
     for case in outcome.spec.cases:
