@@ -47,4 +47,4 @@ Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Pl
 Json: TypeAlias = Any
 
 #: A table of TOML or an object of JSON.
-Table: TypeAlias = dict[str, Json]
+JsonTable: TypeAlias = dict[str, Json]

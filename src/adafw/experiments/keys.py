@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 #: What the keys of a file must be, and that in words.
 _TYPES: dict[str, tuple[Any, str]] = {
@@ -16,7 +16,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def check_types(table: Table, source: str) -> None:
+def check_types(table: JsonTable, source: str) -> None:
     """Refuses a value that is not of the kind its key asks for."""
     inside: dict[str, type] = {"texts": str, "tables": dict}
     for key, value in table.items():

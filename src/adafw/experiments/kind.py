@@ -15,7 +15,7 @@ from adafw.experiments.verdicts import Claim
 from adafw.experiments.work import WorkItem
 from adafw.recorder import AnyRecords
 from adafw.tuning import Measure, Trial, Tuning
-from adafw.typing import Json, Plain, Table
+from adafw.typing import Json, JsonTable, Plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,14 +56,14 @@ class Kind(ABC, Generic[C, M]):
     is_long: ClassVar[bool] = False
 
     @abstractmethod
-    def case(self, table: Table, source: str, folder: str) -> C:
+    def case(self, table: JsonTable, source: str, folder: str) -> C:
         """The case of a problem's table; whatever can be made is, so that mistakes are told."""
 
     @abstractmethod
-    def budget(self, table: Json, source: str) -> Table:
+    def budget(self, table: Json, source: str) -> JsonTable:
         """The budget of a run, checked."""
 
-    def search_budget(self, table: Json, source: str) -> Table:
+    def search_budget(self, table: Json, source: str) -> JsonTable:
         """The budget of a run of a search, and what else bounds the search, checked."""
         return self.budget(table, source)
 
@@ -84,7 +84,7 @@ class Kind(ABC, Generic[C, M]):
         """The runs on a case that are not compared."""
 
     @abstractmethod
-    def run(self, item: WorkItem[C, M]) -> Table:
+    def run(self, item: WorkItem[C, M]) -> JsonTable:
         """In a worker: the outcome of a run, {status, records, ...}, from its last saved state on.
 
         Saves the state and raises `Stopped` when asked to stop.

@@ -8,7 +8,7 @@ from adafw.experiments.kind import AnyKind
 from adafw.experiments.networks import NetworksKind
 from adafw.experiments.series import SeriesKind
 from adafw.experiments.zoo import ZooKind
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 #: A problem's table is of the first kind whose key it has; the last has none.
 _ALL: tuple[AnyKind, ...] = (NetworksKind(), SeriesKind(), ZooKind(), ConvexKind())
@@ -27,7 +27,7 @@ def kind_of(spec: OfKind) -> AnyKind:
     return KINDS[spec.kind]
 
 
-def kind_of_tables(tables: list[Table], source: str) -> AnyKind:
+def kind_of_tables(tables: list[JsonTable], source: str) -> AnyKind:
     """The kind of the problems' tables of one file, which have one kind together."""
     found = [next(kind for kind in _ALL if not kind.key or kind.key in t) for t in tables]
     for kind in _ALL:

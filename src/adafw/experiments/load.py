@@ -15,7 +15,7 @@ from adafw.experiments.kinds import KINDS, kind_of_tables
 from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.values import SEARCHED
 from adafw.tuning import TUNING_SEED
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 _KEYS = ("name", "title", "budget", "seeds", "repeats", "notes", "claims", "goals", "search")
 #: Keys of a problem's table, which stand in the file itself where there is one problem.
@@ -61,7 +61,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
     return file.read_text(encoding="utf-8"), str(file.parent)
 
 
-def _merged(document: Table, overrides: Table) -> Table:
+def _merged(document: JsonTable, overrides: JsonTable) -> JsonTable:
     """The document with the quick table laid over it; data.<problem> where there are several."""
     merged = dict(document)
     for key, value in overrides.items():
@@ -77,7 +77,7 @@ def _merged(document: Table, overrides: Table) -> Table:
     return merged
 
 
-def _spec(document: Table, source: str, folder: str) -> Spec:
+def _spec(document: JsonTable, source: str, folder: str) -> Spec:
     only(document, (*_KEYS, "problems", *(k for k in _CASE_KEYS if k != "name")), source)
     check_types(document, source)
     name: str = document.get("name", Path(source).stem)
@@ -109,7 +109,7 @@ def _spec(document: Table, source: str, folder: str) -> Spec:
     return spec
 
 
-def _case(kind: AnyKind, table: Table, source: str, folder: str) -> Case[Method]:
+def _case(kind: AnyKind, table: JsonTable, source: str, folder: str) -> Case[Method]:
     check_types(table, source)
     only(table, (*kind.needed, *kind.optional), source)
     for key in kind.needed:
@@ -138,7 +138,9 @@ def _check_name(what: str, name: str, source: str) -> None:
         )
 
 
-def _search_budget(kind: AnyKind, table: Json, cases: Sequence[Case[Method]], source: str) -> Table:
+def _search_budget(
+    kind: AnyKind, table: Json, cases: Sequence[Case[Method]], source: str
+) -> JsonTable:
     wanted = any(method.searched for case in cases for method in case.methods)
     if wanted != bool(table):
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from adafw.experiments.spec import About, Case, Method, Spec
 from adafw.experiments.spread import Column
 from adafw.recorder import AnyRecords
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +54,9 @@ class Outcome:
     spec: Spec
     data: Mapping[str, About]
     curves: tuple[Curve, ...]
-    extras: Mapping[str, Mapping[str, Table]] = field(default_factory=dict)
+    extras: Mapping[str, Mapping[str, JsonTable]] = field(default_factory=dict)
     environment: Mapping[str, Json] = field(default_factory=dict)
-    searches: Sequence[Table] = ()
+    searches: Sequence[JsonTable] = ()
 
     def of(self, case: Case[Method]) -> list[Curve]:
         """The curves of one case."""

@@ -12,7 +12,7 @@ from adafw.experiments.spec import Case, Method, Spec
 from adafw.experiments.work import RUN, SEARCH, AnyItem, WorkItem, digest
 from adafw.io.atomic import write_text
 from adafw.tuning import TUNING_SEED, power_of_ten
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 
 def parts_of(case: Case[Method], work: Path) -> Path:
@@ -83,7 +83,7 @@ def _item(
     return WorkItem(spec.kind, role, case, method, seed, dict(budget), where, file, state_file)
 
 
-def with_rates(spec: Spec, searches: Sequence[AnyItem]) -> tuple[Spec, list[Table]]:
+def with_rates(spec: Spec, searches: Sequence[AnyItem]) -> tuple[Spec, list[JsonTable]]:
     """The experiment with the rates that were found, and what every search tried."""
     rates, tried = {}, []
     for item in searches:

@@ -21,7 +21,7 @@ from adafw.experiments.verdicts import Claim
 from adafw.experiments.work import RUN, AnyItem
 from adafw.io.atomic import write_text
 from adafw.recorder import AnyRecords
-from adafw.typing import Plain, Table
+from adafw.typing import JsonTable, Plain
 
 
 def collect(
@@ -29,12 +29,12 @@ def collect(
     data: dict[str, About],
     items: Sequence[AnyItem],
     workers: int,
-    searches: Sequence[Table] = (),
+    searches: Sequence[JsonTable] = (),
 ) -> Outcome:
     """Reads the files of all finished runs; `searches`: what was tried before them."""
     curves: list[Curve] = []
-    extras: dict[str, dict[str, Table]] = {}
-    compared: dict[tuple[str, str, int], list[Table]] = {}
+    extras: dict[str, dict[str, JsonTable]] = {}
+    compared: dict[tuple[str, str, int], list[JsonTable]] = {}
     for item in items:
         found = json.loads(item.file.read_text())
         # Repeats of a seed come one after the other, in the order of the plan.
@@ -54,7 +54,7 @@ def collect(
 def _curve(
     case: Case[Method],
     method: Method,
-    runs: dict[int, list[Table]],
+    runs: dict[int, list[JsonTable]],
     trace: type[AnyRecords],
 ) -> Curve:
     """The runs of one method on one case: for each seed, its repeats."""
@@ -84,7 +84,7 @@ def _provenance(made: list[dict[str, str]]) -> dict[str, Plain]:
     }
 
 
-def _merged(runs: list[Table], trace: type[AnyRecords]) -> AnyRecords:
+def _merged(runs: list[JsonTable], trace: type[AnyRecords]) -> AnyRecords:
     """Repeats of one seed do the same work; what differs is time, of which the median is taken."""
     rows = [list(row) for row in runs[0]["records"]]
     for name in ("cpu_seconds", "wall_seconds"):

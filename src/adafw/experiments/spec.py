@@ -7,7 +7,7 @@ from typing import Generic, Self, TypedDict, TypeVar
 
 from adafw.experiments.keys import check_types
 from adafw.experiments.values import SEARCHED, in_words
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 
 class About(TypedDict):
@@ -44,7 +44,7 @@ class Method(ABC):
         """What the method is, spelled out for the report."""
 
     @property
-    def options(self) -> Table:
+    def options(self) -> JsonTable:
         """All settings by name, those of a step among them."""
         step = self.table.get("step")
         return {**self.table, **(step if isinstance(step, dict) else {})}
@@ -75,7 +75,7 @@ M_co = TypeVar("M_co", bound=Method, covariant=True)
 
 
 def read_methods(
-    entries: list[Table], make: Callable[[str, Table, str], M], source: str
+    entries: list[JsonTable], make: Callable[[str, JsonTable, str], M], source: str
 ) -> tuple[M, ...]:
     """The methods of a file's `algorithms`, made from (label, table, note)."""
     found = []

@@ -16,7 +16,7 @@ from typing import Generic, TypeAlias, TypeVar
 import adafw
 from adafw.experiments.spec import Case, Method
 from adafw.io.atomic import write_text
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 C_co = TypeVar("C_co", bound=Case[Method], covariant=True)
 M_co = TypeVar("M_co", bound=Method, covariant=True)
@@ -36,7 +36,7 @@ class WorkItem(Generic[C_co, M_co]):
     case: C_co
     method: M_co
     seed: int
-    budget: Table
+    budget: JsonTable
     parts: Path
     file: Path
     state_file: Path
@@ -85,7 +85,7 @@ def set_aside(path: Path) -> None:
     path.replace(path.with_name(f"{path.name}.damaged"))
 
 
-def finish(item: AnyItem, outcome: Table) -> None:
+def finish(item: AnyItem, outcome: JsonTable) -> None:
     """Writes the outcome of a piece of work, and when and by which source it was made."""
     made = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "source": source()}
     write_text(item.file, json.dumps({**outcome, "made": made}))

@@ -14,7 +14,7 @@ from adafw.fitting.linear import Fit, Resume
 from adafw.fitting.storage import read_arrays, write_arrays
 from adafw.recorder import Trace
 from adafw.solver import State
-from adafw.typing import Json, Plain
+from adafw.typing import Json, JsonTable, Plain
 
 #: Of the file. Format 1, of adafw 0.1, held one unfinished fit and no notice of the radius.
 FORMAT = 2
@@ -111,7 +111,7 @@ class Checkpoint:
             if np.shape(numbers["intercept"]) != coef.shape[1:]:
                 raise ValueError
             rows = [tuple(row) for row in arrays[f"fit{k}.records"].tolist()]
-            known: dict[str, Any] = {n: math.nan if v is None else v for n, v in numbers.items()}
+            known: JsonTable = {n: math.nan if v is None else v for n, v in numbers.items()}
             self.finished[int(k)] = Fit(coef=coef, trace=Trace(rows), **known)
         for k, numbers in header["current"].items():
             start = f"state{k}."
@@ -151,12 +151,12 @@ class Checkpoint:
         write_arrays(self.path, _KIND, FORMAT, header, arrays)
 
 
-def _restored(value: Any) -> Any:
+def _restored(value: Json) -> Json:
     """A number, or one an output."""
     return np.array(value, dtype=float) if isinstance(value, list) else float(value)
 
 
-def _number(value: Any) -> Plain:
+def _number(value: Json) -> Plain:
     if isinstance(value, np.ndarray):
         return [float(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -13,6 +13,7 @@ from adafw.lanczos import golub_kahan
 from adafw.losses import Loss
 from adafw.steps.corrective.factors import balanced
 from adafw.steps.corrective.nuclear import improved
+from adafw.typing import MatrixLike
 
 Matrix = NDArray[Any]
 
@@ -122,7 +123,7 @@ def complete(
     return Completion(left, right, value, gap, value - gap, t, status)
 
 
-def leading_pairs(matrix: Any, right: Matrix, count: int) -> tuple[Matrix, Matrix, Matrix]:
+def leading_pairs(matrix: MatrixLike, right: Matrix, count: int) -> tuple[Matrix, Matrix, Matrix]:
     """(U, s, V): about the largest singular values, each from below, by a block Krylov space.
 
     It begins with V = right, near a solution a part of the space wanted, and random vectors. ARPACK
@@ -142,7 +143,7 @@ def leading_pairs(matrix: Any, right: Matrix, count: int) -> tuple[Matrix, Matri
     return basis @ u[:, :count], s[:count], vt[:count].T
 
 
-def norm_from_above(matrix: Any, below: float, slack: float) -> float:
+def norm_from_above(matrix: MatrixLike, below: float, slack: float) -> float:
     """A number >= the largest singular value, given one <= it; about `slack` above where possible.
 
     Proven by a Cholesky factor where the matrix may be written out (10^7 entries). Else from

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from adafw.losses import AnyLoss, JointLoss
 from adafw.memory import machine_bytes
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.rows import Rows, as_rows
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 #: The largest feature or target: sums of squares of it are finite.
 LARGEST = 1e145
@@ -20,14 +20,18 @@ LARGEST = 1e145
 SHARE = 0.1
 
 
+#: b of one output, or of each of several.
+Intercept: TypeAlias = float | NDArray[Any]
+
+
 @dataclass(frozen=True)
 class Risk:
     """The mean loss `f` of the coefficients alone, and the best intercept for given ones."""
 
     f: LinearModel | WithIntercept | MatrixModel
-    intercept: Callable[[Array], Any]
+    intercept: Callable[[Array], Intercept]
 
-    def value_at(self, x: Array, b: Any) -> float:
+    def value_at(self, x: Array, b: Intercept) -> float:
         """The mean loss with an intercept b that need not be the best one."""
         f, shift = self.f, b - self.intercept(x)
         if isinstance(f, MatrixModel):
@@ -47,7 +51,9 @@ class Design:
     finite : A has been looked through for NaN and infinity already.
     """
 
-    def __init__(self, A: Any, weights: NDArray[Any] | None = None, finite: bool = False) -> None:
+    def __init__(
+        self, A: MatrixLike, weights: NDArray[Any] | None = None, finite: bool = False
+    ) -> None:
         self.rows = as_rows(A, finite).described()
         self.weights = weights
         _check_size(self.rows.largest, "features")

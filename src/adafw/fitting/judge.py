@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.fitting.choice import Choice
-from adafw.fitting.design import Risk
+from adafw.fitting.design import Intercept, Risk
 from adafw.gradients import Full
 from adafw.objectives import MatrixModel, WithIntercept
 from adafw.recorder import Record, as_record
@@ -29,7 +29,7 @@ class Certificate:
     """Coefficients and intercept as they are returned, and what is known about them."""
 
     coef: NDArray[Any]
-    intercept: Any
+    intercept: Intercept
     value: float
     gap: float
 
@@ -70,22 +70,22 @@ class Judge:
         before = [as_record(row) for row in s.records[-2:-1]]
         return not any(self.small(record.value, self._least(record)) for record in before)
 
-    def restore(self, state: State, batch_intercept: Any) -> None:
+    def restore(self, state: State, batch_intercept: Intercept) -> None:
         """As it was when that state was recorded."""
         self.set_intercept(batch_intercept)
         for row in state.records:
             if row[0] % self.every == 0:
                 self._stalled(as_record(row))
 
-    def set_intercept(self, b: Any) -> None:
+    def set_intercept(self, b: Intercept) -> None:
         """The intercept that batches use."""
         if isinstance(self.risk.f, WithIntercept):
-            self.risk.f.intercept = b
+            self.risk.f.intercept = float(b)
         elif isinstance(self.risk.f, MatrixModel):
             self.risk.f.intercept = np.array(b, self.risk.f.dtype)
 
     @property
-    def batch_intercept(self) -> Any:
+    def batch_intercept(self) -> Intercept:
         """What `set_intercept` set last."""
         f = self.risk.f
         return f.intercept if isinstance(f, WithIntercept | MatrixModel) else 0.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
 from adafw.fitting.choice import SAMPLE, Preset, choose, search
-from adafw.fitting.design import Design
+from adafw.fitting.design import Design, Intercept
 from adafw.fitting.judge import FLOOR, Judge
 from adafw.fitting.settings import Plan
 from adafw.gradients import Full
@@ -40,7 +40,7 @@ class Fit:
     """
 
     coef: NDArray[Any]
-    intercept: Any
+    intercept: Intercept
     value: float
     gap: float
     lower_bound: float
@@ -67,7 +67,7 @@ class Resume:
 
     state: State
     learning_rate: float
-    batch_intercept: Any
+    batch_intercept: Intercept
 
 
 #: Called at every record with what would resume there; returning True stops.

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.fitting.predictor import LinearPredictor
 from adafw.fitting.storage import read_arrays, write_arrays
@@ -133,6 +133,6 @@ def _lacking(table: Json, wanted: Mapping[str, type], where: str) -> Iterator[st
             yield f"{where} has no {key}"
 
 
-def _plain_dtype(classes: NDArray[Any]) -> Any:
+def _plain_dtype(classes: NDArray[Any]) -> DTypeLike:
     """Labels of Python objects become text; all others are plain already."""
     return np.str_ if classes.dtype.kind == "O" else classes.dtype

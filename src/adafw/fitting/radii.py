@@ -18,6 +18,7 @@ from adafw.fitting.targets import Targets
 from adafw.losses import Task
 from adafw.names import VECTOR_SETS
 from adafw.rows import as_rows
+from adafw.typing import Array, MatrixLike
 
 Rule = Literal["best", "one_se"]
 
@@ -37,7 +38,7 @@ _CUT = ("max_seconds", "interrupted", "not started")
 class Problem:
     """Checked rows and targets, and how to fit them; `classes` None for numbers."""
 
-    X: Any
+    X: MatrixLike
     y: NDArray[Any]
     weights: NDArray[Any] | None
     settings: Settings
@@ -117,7 +118,7 @@ class Tangent:
         return self.value - self.least if math.isfinite(self.least) else abs(self.value)
 
 
-def check_sized(constraint: Any) -> None:
+def check_sized(constraint: object) -> None:
     """Refuses sets that have no radius to change."""
     if not (isinstance(constraint, str) and constraint in VECTOR_SETS
             and VECTOR_SETS.find(constraint).sized):  # fmt: skip
@@ -167,7 +168,7 @@ def walk(
     design: Design,
     targets: Targets,
     settings: Settings,
-    radii: Any,
+    radii: NDArray[Any],
     deadline: Deadline,
 ) -> Iterator[tuple[float, Fitted]]:
     """Fits from small to large radii, each begun where the last two point, until the deadline."""
@@ -188,7 +189,7 @@ class _Walk:
     settings: Settings
     deadline: Deadline
     #: (radius, points) of the last two fits.
-    known: list[tuple[float, list[Any]]] = field(default_factory=list)
+    known: list[tuple[float, list[Array]]] = field(default_factory=list)
 
     def to(self, radius: float, tol: float) -> Fitted | None:
         """The fit of this radius; None if the deadline was before its end."""
@@ -207,7 +208,7 @@ class _Walk:
         self.known = [*self.known[-1:], (radius, self.targets.points(fitted.predictor.coef))]
         return fitted
 
-    def _starts(self, radius: float, constraint: Constraint) -> list[Any] | None:
+    def _starts(self, radius: float, constraint: Constraint) -> list[Array] | None:
         """On the line through the last two solutions, which move little from it.
 
         Coefficients that are 0, or would change their sign, are 0.
@@ -349,7 +350,7 @@ def approximate(
     if not at.steepness > 0:
         return [], bound
     radius, knots = max(low, bound / at.steepness), []
-    starts: list[Any] = [None] * len(targets)
+    starts: list[Array | None] = [None] * len(targets)
     sharper = 1.0
     while radius <= high and deadline.left > 0:
         # Values fall along the path, so half of the bound is kept by a tolerance relative to the
@@ -369,8 +370,9 @@ def approximate(
         knots.append(Knot(radius, upper, fitted, at))
         if upper >= 10 * radius and not math.isfinite(high):
             break
-        radius, starts = upper, targets.points(fitted.predictor.coef)
-        if all(plan.constraint.violation(1.01 * x) == 0 for x in starts):
+        points = targets.points(fitted.predictor.coef)
+        radius, starts = upper, [*points]
+        if all(plan.constraint.violation(1.01 * x) == 0 for x in points):
             # The set binds no more. Its gap is at least (r - |x|) * steepness, so that a gap a
             # hundred times smaller proves x good far beyond r, where the path ends.
             sharper *= 0.01

@@ -1,7 +1,7 @@
 """The options of a fit, each once: name, default, help; and what they stand for."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -58,7 +58,7 @@ class Settings:
     delta: float = _option(1.0, "of the Huber loss: where the parabola ends")
     constraint: str | Constraint = _option("l1", f"the set of the coefficients: {VECTOR_SETS}")
     radius: float = _option(100.0, "size of the set (tau), for those that have one")
-    constraint_params: Mapping[str, Any] | None = _option(None, _besides())
+    constraint_params: Mapping[str, object] | None = _option(None, _besides())
     algorithm: str | Algorithm | Callable[..., Algorithm] = _option(
         "auto",
         "auto, or a preset such as AdaCSFW; auto: Newton steps over the set up to 50 features, and "
@@ -73,7 +73,7 @@ class Settings:
         "(section 3.6 of the paper)",
     )
     fit_intercept: bool = _option(True, "whether there is an intercept b, which no set bounds")
-    class_weight: str | Mapping[Any, float] | None = _option(
+    class_weight: str | Mapping[Hashable, float] | None = _option(
         None, "balanced weighs classes by their rarity"
     )
     multi_class: str = _option(
@@ -250,7 +250,7 @@ def help_of(name: str) -> str:
     return texts[name]
 
 
-def _plain(value: Any) -> Plain:
+def _plain(value: object) -> Plain:
     """As JSON holds it: objects by their description, null for what it has no number for."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}

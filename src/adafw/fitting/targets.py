@@ -1,14 +1,14 @@
 """What is to be predicted, as losses take it: numbers, or labels one against the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from adafw.fitting.settings import Plan, Settings
-from adafw.losses import JointLoss, Softmax, Task
+from adafw.losses import AnyLoss, JointLoss, Loss, Softmax, Task
 from adafw.names import loss_class
 
 #: Whole numbers of at most so many kinds are taken for labels.
@@ -51,7 +51,7 @@ class Targets:
         return [np.ascontiguousarray(coef.T)] if self.outputs else list(coef)
 
     @classmethod
-    def of_numbers(cls, y: NDArray[Any], dtype: Any) -> "Targets":
+    def of_numbers(cls, y: NDArray[Any], dtype: DTypeLike) -> "Targets":
         """One score for each column of y, fitted jointly; one for a vector."""
         if y.dtype.kind not in "biuf":
             raise ValueError(f"targets of a regression must be numbers, got {y.flat[0]!r}.")
@@ -72,7 +72,10 @@ class Targets:
         return cls(vectors, classes, labels)
 
     def weights(
-        self, class_weight: Any, sample_weight: NDArray[Any] | None, dtype: Any
+        self,
+        class_weight: str | Mapping[Hashable, float] | None,
+        sample_weight: NDArray[Any] | None,
+        dtype: DTypeLike,
     ) -> NDArray[Any] | None:
         """`class_weights`; fewer than two classes of positive weight are refused."""
         weight = self.class_weights(class_weight, sample_weight, dtype)
@@ -88,7 +91,10 @@ class Targets:
         return weight
 
     def class_weights(
-        self, class_weight: Any, sample_weight: NDArray[Any] | None, dtype: Any
+        self,
+        class_weight: str | Mapping[Hashable, float] | None,
+        sample_weight: NDArray[Any] | None,
+        dtype: DTypeLike,
     ) -> NDArray[Any] | None:
         """Sample weights times those of the classes; None for all 1."""
         if class_weight is None or self.classes is None or self.labels is None:
@@ -99,7 +105,7 @@ class Targets:
 
 
 def losses_of(
-    loss: Any, scores: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None
+    loss: AnyLoss, scores: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None
 ) -> NDArray[Any]:
     """The loss of every row of scores; for several that were fitted one by one, their sum."""
     joint = isinstance(loss, JointLoss)
@@ -113,7 +119,7 @@ def losses_of(
     return np.sum([loss.value(z, t) for z, t in zip(columns, targets.vectors, strict=True)], axis=0)
 
 
-def decide_task(y: NDArray[Any], asked: str = "auto", loss: Any = None) -> Task:
+def decide_task(y: NDArray[Any], asked: str = "auto", loss: str | Loss | None = None) -> Task:
     """What was asked for, else what the loss is for, else what the targets look like."""
     of_loss: Task | None = None if loss is None else loss_class(loss).task
     if asked != "auto":
@@ -124,7 +130,7 @@ def decide_task(y: NDArray[Any], asked: str = "auto", loss: Any = None) -> Task:
     return of_loss or ("classification" if looks_like_classes(y) else "regression")
 
 
-def looks_like_classes(y: Any) -> bool:
+def looks_like_classes(y: ArrayLike) -> bool:
     """Whether targets are text, of two kinds, or whole numbers of at most 20 kinds."""
     values = np.asarray(y)
     if values.dtype.kind not in "iuf":
@@ -135,7 +141,10 @@ def looks_like_classes(y: Any) -> bool:
 
 
 def _class_weights(
-    wanted: Any, classes: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None
+    wanted: str | Mapping[Hashable, float] | None,
+    classes: NDArray[Any],
+    labels: NDArray[Any],
+    sample_weight: NDArray[Any] | None,
 ) -> NDArray[np.float64]:
     """One weight a class: given, or "balanced": total / (classes * weight of this class)."""
     if isinstance(wanted, str) and wanted == "balanced":

@@ -1,19 +1,22 @@
 """Many iterations at a time: their batches, drawn as solver.run draws them, and their counts."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
-from adafw.gradients import CSFW, LSVRG, SAGA, SVRF, draw
+from adafw.gradients import CSFW, LSVRG, SAGA, SVRF, GradientEstimator, draw
 from adafw.gradients.base import coin
+from adafw.gradients.sampling import Sampling
 from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
 from adafw.random import Blocks, freeze, thaw
 from adafw.rows.base import as_batch
 from adafw.solver import Diverged, State
+from adafw.typing import Array
 
 #: Indices drawn in one go: enough to make a kernel's call cheap, few enough to stay in the cache.
 _MANY = 1 << 15
@@ -63,7 +66,7 @@ def drive(
     return s
 
 
-def sees_all(gradient: Any, n_terms: int, batches: Batches) -> bool:
+def sees_all(gradient: GradientEstimator, n_terms: int, batches: Batches) -> bool:
     """Whether the first of these iterations begins with a pass over all rows; no other may."""
     if batches.ends.size < 2:
         return False
@@ -72,11 +75,11 @@ def sees_all(gradient: Any, n_terms: int, batches: Batches) -> bool:
     return _sees_all(gradient, batches.t, n_terms)
 
 
-def _sees_all(gradient: Any, t: int, n_terms: int) -> bool:
+def _sees_all(gradient: GradientEstimator, t: int, n_terms: int) -> bool:
     """The same of iteration t, where t alone tells."""
     if type(gradient) is SVRF:
         return gradient.is_snapshot(t)
-    return type(gradient) in (CSFW, SAGA) and bool(gradient.is_renewed(t, n_terms))
+    return (type(gradient) is CSFW or type(gradient) is SAGA) and gradient.is_renewed(t, n_terms)
 
 
 class _Source:
@@ -86,13 +89,13 @@ class _Source:
     of the user's is called once an iteration, as promised.
     """
 
-    def __init__(self, words: Any, n_terms: int, cost: tuple[float, float]) -> None:
+    def __init__(self, words: NDArray[np.uint64], n_terms: int, cost: tuple[float, float]) -> None:
         self.rng = thaw(words)
         self.several = isinstance(words, np.ndarray)
         self.n_terms, self.cost = n_terms, cost
         self.before: Any = None
 
-    def batches(self, gradient: Any, t: int, count: int) -> Batches:
+    def batches(self, gradient: GradientEstimator, t: int, count: int) -> Batches:
         """Those of at most `count` iterations from t, up to the next that sees all rows."""
         # To be drawn again if the run ends in the middle of what is drawn here.
         if self.several:
@@ -100,12 +103,12 @@ class _Source:
         if type(gradient) is LSVRG:
             ends, indices = self._tossed(gradient, t, count)
         else:
-            ends = self._planned(gradient, t, count)
+            ends = self._planned(cast(Sampling[Any], gradient), t, count)
             indices = self._draw(ends)
         ends[-1] = len(indices)  # a user's source may return more or fewer than it was asked for
         return Batches(t, as_batch(indices, self.n_terms), np.array(ends, np.int64))
 
-    def rewind(self, gradient: Any, t: int, count: int) -> None:
+    def rewind(self, gradient: GradientEstimator, t: int, count: int) -> None:
         """Leaves the source as if the last call, from t on, had been for `count` iterations."""
         if self.several:
             self.rng.bit_generator.state = self.before
@@ -120,7 +123,7 @@ class _Source:
         work = ends[-1] * self.cost[0] + done * (self.cost[1] + _AROUND)
         return done > 0 and (ends[-1] >= _MANY or work >= _WORK or not self.several)
 
-    def _planned(self, gradient: Any, t: int, count: int) -> list[int]:
+    def _planned(self, gradient: Sampling[Any], t: int, count: int) -> list[int]:
         """Where the batches end, if t alone tells."""
         ends = [0]
         while len(ends) <= count and not self._is_full(ends):
@@ -132,7 +135,7 @@ class _Source:
             ends.append(ends[-1] + (0 if exact else gradient.b(now, self.n_terms)))
         return ends
 
-    def _tossed(self, gradient: LSVRG, t: int, count: int) -> tuple[list[int], Any]:
+    def _tossed(self, gradient: LSVRG, t: int, count: int) -> tuple[list[int], Array]:
         """Where the batches end, and what they hold, if a coin tells: drawn one after the other."""
         ends, drawn = [0], [np.empty(0, np.int64)]
         while len(ends) <= count and not self._is_full(ends):
@@ -148,7 +151,7 @@ class _Source:
             ends.append(ends[-1] + (0 if exact else drawn[-1].size))
         return ends, np.concatenate(drawn)
 
-    def _draw(self, ends: Any) -> Any:
+    def _draw(self, ends: list[int]) -> Array:
         # Blocks are cut at the end of every batch: theirs are drawn one by one.
         sizes = np.diff(ends) if isinstance(self.rng, Blocks) else [ends[-1]]
         drawn = [draw(self.rng, self.n_terms, int(size)) for size in sizes if size]

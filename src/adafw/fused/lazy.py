@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
-from adafw.typing import StateDict
+from adafw.typing import Array, StateDict
 
 #: Features per non-zero of a batch from which this path is the faster one: measured.
 _CROSSOVER = 10
@@ -73,7 +73,7 @@ class LazyL1:
         def iterate(batches: Batches) -> int:
             if sees_all(algorithm.gradient, f.n_terms, batches):
                 self._renew(model, algorithm, s)
-            return self._iterate(model, constraint, algorithm, s, batches)
+            return self._iterate(model, cast(L1Ball, constraint), algorithm, s, batches)
 
         inner_steps = problem.calls(algorithm)
         touched = inner_steps * float(kept["support"].size + inner_steps)
@@ -124,7 +124,12 @@ class LazyL1:
         s.workspace |= kept
 
     def _iterate(
-        self, f: problem.Linear, constraint: Any, algorithm: Algorithm, s: State, batches: Batches
+        self,
+        f: problem.Linear,
+        constraint: L1Ball,
+        algorithm: Algorithm,
+        s: State,
+        batches: Batches,
     ) -> int:
         from adafw.kernels import lazy_l1, lazy_projection
 
@@ -192,7 +197,7 @@ def _publish(s: State) -> None:
     lazy_l1.publish(_ledger(s, 0), s.t, g, s.step.get("sum_squares", g[:0]))
 
 
-def _aligned_zeros(n: int) -> Any:
+def _aligned_zeros(n: int) -> Array:
     """A table of n rows of 32 bytes, none of which crosses a cache line of 64."""
     flat = np.zeros(4 * n + 8)
     # numpy aligns to 16 bytes only.
@@ -200,7 +205,7 @@ def _aligned_zeros(n: int) -> Any:
     return flat[skip : skip + 4 * n].reshape(n, 4)
 
 
-def _aligned(table: Any) -> Any:
+def _aligned(table: Array) -> Array:
     if table.ctypes.data % 32 == 0 and table.flags.c_contiguous:
         return table
     copied = _aligned_zeros(len(table))

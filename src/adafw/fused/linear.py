@@ -16,7 +16,7 @@ from adafw.fused.workspace import claim, stamp
 from adafw.gradients import LSVRG
 from adafw.integrity import expect, expect_number
 from adafw.kernels import codes
-from adafw.kernels.parts import Batches, Bits, Estimate, Point, Support
+from adafw.kernels.parts import Batches, Bits, Estimate, Point, Support, Word
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
 
@@ -116,7 +116,7 @@ class _L1:
 
 
 @cache
-def _limits(dtype: Any, squares: bool) -> tuple[Any, Any]:
+def _limits(dtype: np.dtype[Any], squares: bool) -> tuple[Word, Word]:
     """(magnitude, refused) of kernels.parts.Bits."""
     magnitude, infinity = float_bits(dtype)
     if not squares:

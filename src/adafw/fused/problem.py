@@ -107,7 +107,7 @@ def calls(algorithm: Algorithm) -> int:
     return 0 if is_projected(algorithm) else algorithm.step.most_lmo_calls
 
 
-def count_minimisers(constraint: Any, algorithm: Algorithm, s: State, solved: int) -> None:
+def count_minimisers(constraint: Constraint, algorithm: Algorithm, s: State, solved: int) -> None:
     """Counts so many minimisations of Q_t: as projections, or as what `subproblem` calls."""
     if type(algorithm.step) is ProjectedStep:
         s.projections += solved
@@ -151,7 +151,7 @@ def steps(algorithm: Algorithm, t: int, count: int, squares: Array) -> Steps:
     return Steps(kind, etas, _values(step.max_step, t, count), step.inner_steps, offset, squares)
 
 
-def active(support: Any, more: int, n: int) -> Active:
+def active(support: Array, more: int, n: int) -> Active:
     """Room for the active coordinates: the support, and as many more as may join, at most n."""
     size = min(n, support.size + more)
     index = np.empty(size, np.int64)
@@ -159,7 +159,7 @@ def active(support: Any, more: int, n: int) -> Active:
     return Active(index, *np.empty((5, size)))
 
 
-def _values(schedule: Schedule, t: int, count: int) -> Any:
+def _values(schedule: Schedule, t: int, count: int) -> Array:
     if isinstance(schedule.rule, float):
         return np.full(count, schedule.rule)
     return np.array([schedule(t + k) for k in range(count)], dtype=np.float64)

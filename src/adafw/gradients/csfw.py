@@ -1,12 +1,12 @@
 """CSFW's estimate: one stored slope per row, refreshed on a minibatch."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.gradients.base import Table, draw
 from adafw.gradients.sampling import FromTable
+from adafw.objectives import SeparableSum
 from adafw.random import IndexSource
 from adafw.typing import Array
 
@@ -21,8 +21,8 @@ class CSFW(FromTable):
     costs no evaluation, so that rounding errors of the updates do not add up for ever.
     """
 
-    def update(
-        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    def update(  # type: ignore[override]  # `check` refuses other sums
+        self, f: SeparableSum, x: Array, t: int, state: Table, rng: IndexSource
     ) -> tuple[Array, Table]:
         # An index drawn twice counts once: added twice, g would drift from sum alpha_i a_i.
         batch = np.unique(draw(rng, f.n_terms, self.b(t, f.n_terms)))

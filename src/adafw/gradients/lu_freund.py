@@ -1,12 +1,13 @@
 """Lu and Freund's estimate: slopes at averaged predictions of the vertices."""
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
 from adafw.gradients.base import check_separable, draw
 from adafw.gradients.sampling import Sampling
+from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
 from adafw.random import IndexSource
 from adafw.schedules import OpenLoop, as_schedule, at
@@ -57,8 +58,8 @@ class LuFreund(Sampling[Averages]):
         row = np.zeros(f.n_terms, x.dtype)
         return {"predictions": row, "alpha": row, "gradient": x, "last_x": x}
 
-    def update(
-        self, f: Any, x: Array, t: int, state: Averages, rng: IndexSource
+    def update(  # type: ignore[override]  # `check` refuses other sums
+        self, f: LinearModel, x: Array, t: int, state: Averages, rng: IndexSource
     ) -> tuple[Array, Averages]:
         m = f.n_terms
         if t == 0:

@@ -1,12 +1,12 @@
 """SAGA's estimate: CSFW's table of slopes, used without bias."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw.gradients.base import Table, draw
 from adafw.gradients.sampling import FromTable
+from adafw.objectives import SeparableSum
 from adafw.random import IndexSource
 from adafw.typing import Array
 
@@ -23,8 +23,8 @@ class SAGA(FromTable):
     Sra, Poczos, Smola (2016).
     """
 
-    def update(
-        self, f: Any, x: Array, t: int, state: Table, rng: IndexSource
+    def update(  # type: ignore[override]  # `check` refuses other sums
+        self, f: SeparableSum, x: Array, t: int, state: Table, rng: IndexSource
     ) -> tuple[Array, Table]:
         batch = np.unique(draw(rng, f.n_terms, self.b(t, f.n_terms)))
         alpha = state["alpha"]

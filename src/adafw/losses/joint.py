@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.losses.scalar import Loss, Task, Vector
 
@@ -39,7 +39,7 @@ class JointLoss(ABC):
         """s of shape (m, k): the second derivative of a sample is diag(s) - s s^T, or diag(s)."""
 
     @abstractmethod
-    def targets(self, y: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    def targets(self, y: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
         """y as the loss takes it, one row a sample; what it cannot take is refused."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Softmax(JointLoss):
     def second(self, z: Vector, y: Vector) -> Vector:
         return self.probabilities(z)
 
-    def targets(self, y: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    def targets(self, y: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
         labels = np.asarray(y)
         if labels.ndim != 1 or labels.dtype.kind not in "iu" or (labels.size and labels.min() < 0):
             raise ValueError(
@@ -150,7 +150,7 @@ class Outputs(JointLoss):
     def mean(self, z: Vector) -> Vector:
         return self.loss.mean(z)
 
-    def targets(self, y: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    def targets(self, y: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
         values = np.asarray(y)
         if values.ndim != 2 or values.dtype.kind not in "biuf":
             raise ValueError(

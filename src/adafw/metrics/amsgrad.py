@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class AMSGrad(Metric[MaxMoments]):
         return state["momentum"], self.offset + np.sqrt(state["max_squares"]), state
 
 
-def check_betas(betas: Any) -> tuple[float, float]:
+def check_betas(betas: tuple[float, float]) -> tuple[float, float]:
     """(b_m, b_s) in [0, 1[ with b_m < sqrt(b_s), as Reddi et al. require."""
     try:
         beta_m, beta_s = betas

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adafw.objectives.base import SeparableSum
 from adafw.objectives.line import Line
-from adafw.objectives.linear_model import LinearModel
+from adafw.objectives.linear_model import Curves, LinearModel
 from adafw.typing import Array, Batch, Plain
 
 
@@ -18,10 +18,10 @@ from adafw.typing import Array, Batch, Plain
 class _Known:
     """The last A x asked for, b(x), and there, once they are known, gradient and `curves`."""
 
-    z: Any
+    z: Array | None
     b: float
-    gradient: Any = None
-    curves: Any = None
+    gradient: Array | None = None
+    curves: Curves | None = None
 
 
 class WithIntercept(SeparableSum):
@@ -176,7 +176,7 @@ class WithIntercept(SeparableSum):
             self._last = _Known(z, self.shift(z))
         return z, self._last.b
 
-    def remember(self, x: Array, z: NDArray[Any], curves: Any = None) -> None:
+    def remember(self, x: Array, z: NDArray[Any], curves: Curves | None = None) -> None:
         """Takes z for A x, of someone who had to compute it anyway; b(x) is still to be found."""
         self.model.remember(x, z)
 

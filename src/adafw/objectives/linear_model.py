@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from adafw.arrays import floating
 from adafw.kernels import codes
@@ -15,7 +15,7 @@ from adafw.objectives.base import SeparableSum, described_data, smoothness_of
 from adafw.objectives.line import Line
 from adafw.rows import as_rows
 from adafw.rows.working import WorkingRows
-from adafw.typing import Array, Batch, Plain
+from adafw.typing import Array, Batch, MatrixLike, Plain
 
 #: Losses that the kernels know, exact types only: a subclass may do anything.
 _CODES: dict[type, int] = {
@@ -25,14 +25,18 @@ _CODES: dict[type, int] = {
 }
 
 
+#: Mean value, slopes and second derivatives, as `LinearModel.curves_at` gives them.
+Curves: TypeAlias = tuple[float, NDArray[Any], NDArray[Any]]
+
+
 @dataclass
 class _Point:
     """The last x asked for, A x, and there, once they are known, gradient and `curves_at`."""
 
-    x: Any = None
-    z: Any = None
-    gradient: Any = None
-    curves: Any = None
+    x: Array | None
+    z: Array
+    gradient: Array | None = None
+    curves: Curves | None = None
 
     def is_at(self, x: Array) -> bool:
         known = self.x
@@ -73,7 +77,7 @@ class TermPull:
         )
 
 
-def check_loss(loss: Any) -> None:
+def check_loss(loss: object) -> None:
     """Refuses what is no loss of one prediction."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be one of adafw.losses, got {loss!r}.")
@@ -93,7 +97,9 @@ class LinearModel(SeparableSum):
     sample_weight : w_i >= 0, not all 0; None means 1.
     """
 
-    def __init__(self, A: Any, y: Any, loss: Loss, sample_weight: Any = None) -> None:
+    def __init__(
+        self, A: MatrixLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
+    ) -> None:
         check_loss(loss)
         self.rows = as_rows(A)
         self.n_terms = self.rows.shape[0]
@@ -121,7 +127,7 @@ class LinearModel(SeparableSum):
             self._weights = (weight * (self.n_terms / total)).astype(self.dtype)
         largest = 1.0 if self._weights is None else float(self._weights.max())
         self.curvature = loss.curvature * largest
-        self._last = _Point()
+        self._last = _Point(None, np.empty(0))
         self._working: WorkingRows | None = None
 
     @property
@@ -133,7 +139,7 @@ class LinearModel(SeparableSum):
         """(A x, 0), remembered for the last x: value, gradient, record and step ask in turn."""
         return self._at(x).z, 0.0
 
-    def remember(self, x: Array, z: NDArray[Any], curves: Any = None) -> None:
+    def remember(self, x: Array, z: NDArray[Any], curves: Curves | None = None) -> None:
         """Takes z for A x, and `curves_at` it, of someone who had to compute them anyway."""
         self._last = _Point(x.copy(), z, curves=curves)
 
@@ -156,7 +162,7 @@ class LinearModel(SeparableSum):
         """
         return self.loss_code is not None and self.dtype == np.float64
 
-    def _curves_of(self, point: "_Point") -> Any:
+    def _curves_of(self, point: "_Point") -> Curves:
         if point.curves is None:
             point.curves = self.curves_at(point.z)
         return point.curves
@@ -196,7 +202,11 @@ class LinearModel(SeparableSum):
         return slopes
 
     def pull(
-        self, batch: NDArray[np.integer[Any]], scale: int, minus: Any = None, shift: float = 0.0
+        self,
+        batch: NDArray[np.integer[Any]],
+        scale: int,
+        minus: Array | None = None,
+        shift: float = 0.0,
     ) -> TermPull:
         """What `Rows.pull` makes of the terms of a batch, with `shift` added to predictions."""
         weights = None if self._weights is None else self._weights[batch]
@@ -328,7 +338,7 @@ class LinearModel(SeparableSum):
             self._last = _Point(x.copy(), z)
         return self._last
 
-    def _per_row(self, values: Any, name: str) -> NDArray[Any]:
+    def _per_row(self, values: ArrayLike, name: str) -> NDArray[Any]:
         vector = floating(values, name).astype(self.dtype)
         if vector.shape != (self.n_terms,):
             raise ValueError(

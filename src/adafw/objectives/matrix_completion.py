@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from adafw import checks
 from adafw.arrays import finite
@@ -13,7 +13,9 @@ from adafw.rows import EntryRows
 from adafw.typing import Shape
 
 
-def MatrixCompletion(rows: Any, cols: Any, values: Any, shape: Shape) -> LinearModel:
+def MatrixCompletion(
+    rows: ArrayLike, cols: ArrayLike, values: ArrayLike, shape: Shape
+) -> LinearModel:
     """f(X) = (1/m) sum_i (X[r_i, c_i] - values_i)^2 over m observed entries of a matrix X.
 
     It is the linear model whose samples are a_i = e_r e_c^T, so every gradient estimator takes
@@ -38,7 +40,7 @@ def MatrixCompletion(rows: Any, cols: Any, values: Any, shape: Shape) -> LinearM
     return LinearModel(EntryRows(r, c, (height, width), v.dtype), v, Squared())
 
 
-def _indices(values: Any, size: int, name: str) -> NDArray[np.integer[Any]]:
+def _indices(values: ArrayLike, size: int, name: str) -> NDArray[np.integer[Any]]:
     indices = np.asarray(values)
     if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
         raise TypeError(

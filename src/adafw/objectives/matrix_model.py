@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from adafw.arrays import floating
 from adafw.losses import JointLoss
@@ -13,7 +13,7 @@ from adafw.objectives.base import FiniteSum, described_data, smoothness_of
 from adafw.objectives.line import Line
 from adafw.objectives.shifts import Shifts, shifts_for
 from adafw.rows import as_rows
-from adafw.typing import Array, Batch, Plain
+from adafw.typing import Array, Batch, MatrixLike, Plain
 
 
 class MatrixModel(FiniteSum):
@@ -38,8 +38,9 @@ class MatrixModel(FiniteSum):
     has_hessian = True
 
     def __init__(
-        self, A: Any, y: Any, loss: JointLoss, sample_weight: Any = None, *,
-        n_outputs: int | None = None, intercept: bool = False,
+        self, A: MatrixLike, y: NDArray[Any], loss: JointLoss,
+        sample_weight: ArrayLike | None = None, *, n_outputs: int | None = None,
+        intercept: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(loss, JointLoss):
             raise TypeError(
@@ -195,7 +196,7 @@ class MatrixModel(FiniteSum):
     def __repr__(self) -> str:
         return f"MatrixModel({self.rows}, {self.n_outputs} outputs, {self.loss!r})"
 
-    def _checked(self, sample_weight: Any) -> NDArray[Any]:
+    def _checked(self, sample_weight: ArrayLike) -> NDArray[Any]:
         weight = floating(sample_weight, "sample_weight").astype(self.dtype)
         if weight.shape != (self.n_terms,):
             raise ValueError(

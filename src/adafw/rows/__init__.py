@@ -17,6 +17,7 @@ from adafw.rows.disk import source_of
 from adafw.rows.entries import EntryRows, stored_entries
 from adafw.rows.matrices import MatrixRows
 from adafw.rows.streamed import StreamedRows
+from adafw.typing import MatrixLike
 
 __all__ = [
     "CSRRows",
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 
-def as_rows(A: Any, finite: bool = False) -> Rows:
+def as_rows(A: MatrixLike, finite: bool = False) -> Rows:
     """A as rows of float32 or float64: what fits is kept, anything else is converted once.
 
     The caller's matrix is never changed: a CSR matrix with repeated or unsorted columns is
@@ -81,7 +82,7 @@ _AT_ONCE = 1 << 22
 _NOT_FINITE = "A must be finite, got NaN or infinity; impute or drop those rows first."
 
 
-def in_pieces(A: Any, rows: int) -> Iterator[tuple[slice, Any]]:
+def in_pieces(A: MatrixLike, rows: int) -> Iterator[tuple[slice, MatrixLike]]:
     """A matrix in pieces of so many rows; as they come from the disk where it exceeds memory."""
     whole = as_rows(A, finite=True)
     if isinstance(whole, StreamedRows):
@@ -93,12 +94,12 @@ def in_pieces(A: Any, rows: int) -> Iterator[tuple[slice, Any]]:
         yield part, A[part]
 
 
-def values_of(A: Any) -> NDArray[Any]:
+def values_of(A: MatrixLike) -> NDArray[Any]:
     """What a matrix stores: all entries of an array, those that a sparse matrix lists."""
     return A.data if _is_sparse(A) else A
 
 
-def widened(A: Any, n: int) -> Any:
+def widened(A: MatrixLike, n: int) -> MatrixLike:
     """A with n columns, those that it lacks being 0; None if it is an array, which lists no zeros.
 
     A sparse matrix is as wide as the last feature that its samples had; an array as its table was.
@@ -108,7 +109,7 @@ def widened(A: Any, n: int) -> Any:
     return as_csr(A.data, A.indices, A.indptr, (A.shape[0], n)) if _is_sparse(A) else None
 
 
-def _is_sparse(A: Any) -> bool:
+def _is_sparse(A: MatrixLike) -> bool:
     """Whether A is a scipy sparse matrix; if scipy.sparse was never imported, nothing is."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(A)
@@ -121,7 +122,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"A must have at least one row and one column, got shape {shape}.")
 
 
-def _check_finite(values: Any) -> None:
+def _check_finite(values: NDArray[Any]) -> None:
     if values.size <= _AT_ONCE:
         good = all_finite(values)
     else:  # piece by piece, so that mapped data larger than memory make no large temporary

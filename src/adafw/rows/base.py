@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,19 +197,22 @@ class Rows(ABC):
         """Size and kind in a few words."""
 
 
+K = TypeVar("K", bound=np.generic)
+
+
 def mean_weights(weights: Vector | None, m: int) -> NDArray[np.float64]:
     """w_i / sum_i w_i in float64; 1 / m if None."""
     return np.full(m, 1 / m) if weights is None else weights / weights.sum(dtype=np.float64)
 
 
-def read_only(array: Any) -> Any:
+def read_only(array: NDArray[K]) -> NDArray[K]:
     """A view that cannot be written: memory-mapped and ordinary data then share compiled code."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
 
 
-def as_batch(batch: Batch, m: int) -> Any:
+def as_batch(batch: Batch, m: int) -> NDArray[np.uint64]:
     """Row numbers as the kernels take them, none outside the data; empty for None, all rows."""
     if batch is None:
         return read_only(np.empty(0, np.uint64))
@@ -220,7 +223,7 @@ def as_batch(batch: Batch, m: int) -> Any:
     return read_only(rows)
 
 
-def as_point(x: Any, size: int, name: str) -> Any:
+def as_point(x: NDArray[K], size: int, name: str) -> NDArray[K]:
     """A contiguous read-only vector of floats, or an error if its length is not `size`."""
     if x.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {x.shape}.")

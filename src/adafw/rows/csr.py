@@ -4,14 +4,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.describe import digest
+from adafw.kernels.parts import Csr
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import SparseWorking, WorkingRows
-from adafw.typing import Batch, Plain
+from adafw.typing import Batch, MatrixLike, Plain
 
 #: Non-zeros from which a full product is worth sharing between the cores.
 _LARGE = 200_000
@@ -28,13 +29,13 @@ class CSRRows(Rows):
 
     by_coordinates = listed = True
 
-    def __init__(self, A: Any, dtype: Any = None) -> None:
+    def __init__(self, A: MatrixLike, dtype: DTypeLike | None = None) -> None:
         self.matrix = A
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
 
     @cached_property
-    def arrays(self) -> tuple[Any, Any, Any]:
+    def arrays(self) -> Csr:
         """(values, columns, starts) as the kernels take them: unsigned and read-only."""
         columns = self.matrix.indices
         starts = self.matrix.indptr.astype(np.int64, copy=False)
@@ -230,7 +231,7 @@ class CSRRows(Rows):
 
 def as_csr(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
-) -> Any:
+) -> MatrixLike:
     """A CSR array over these canonical arrays; only indptr may be copied, to the ids' width.
 
     They are put in place one by one: the constructor would read all ids, and may copy them.

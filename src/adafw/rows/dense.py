@@ -4,14 +4,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw.describe import digest
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import DenseWorking, WorkingRows
-from adafw.typing import Batch, Plain
+from adafw.typing import Array, Batch, Plain
 
 #: Entries converted at a time: what a core's cache holds is multiplied while it is there.
 _PIECE = 1 << 16
@@ -26,13 +26,13 @@ class DenseRows(Rows):
 
     by_coordinates = True
 
-    def __init__(self, A: NDArray[np.floating[Any]], dtype: Any = None) -> None:
+    def __init__(self, A: NDArray[np.floating[Any]], dtype: DTypeLike | None = None) -> None:
         self.array = np.ascontiguousarray(A)
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
 
     @cached_property
-    def arrays(self) -> Any:
+    def arrays(self) -> Array:
         """The array as the kernels take it."""
         return read_only(self.array)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from adafw.describe import digest
 from adafw.rows.base import Rows, Vector, mean_weights
-from adafw.typing import Batch, Plain
+from adafw.typing import Batch, MatrixLike, Plain
 
 
 class EntryRows(Rows):
@@ -87,7 +87,7 @@ class EntryRows(Rows):
         return np.bincount(self.places, weights, minlength=size).astype(np.float64)
 
 
-def stored_entries(A: Any) -> tuple[Vector, Vector, Vector] | None:
+def stored_entries(A: MatrixLike) -> tuple[Vector, Vector, Vector] | None:
     """(rows, columns, values) of what a scipy sparse matrix stores; None of anything else."""
     from scipy import sparse
 

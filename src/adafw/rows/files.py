@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from adafw.rows.disk import FileSource, Room, source_of
 
 Numbers = NDArray[np.int64]
 InMemory = CSRRows | DenseRows
-Pieces = Iterator[tuple[slice, Any]]
+Pieces = Iterator[tuple[slice, InMemory]]
 
 #: Reads at a time where rows are scattered, since a disk answers many as fast as one.
 SCATTERED = 8
@@ -110,13 +110,13 @@ class SparseFiles(RowFiles):
         starts, done = np.zeros(self.shape[0] + 1, np.int64), 0
         for part, piece in pieces:
             ends = starts[part.start : part.stop + 1]
-            done = kernels.pick(piece.arrays, place, done, values, columns, ends)
+            done = kernels.pick(cast(CSRRows, piece).arrays, place, done, values, columns, ends)
         shape = self.shape[0], chosen.size
         return CSRRows(
             as_csr(values[:size], columns[:size].view(np.int32), starts, shape), self.dtype
         )
 
-    def _rows(self, values: Any, columns: Any, starts: Any) -> CSRRows:
+    def _rows(self, values: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any]) -> CSRRows:
         # Compiled code takes columns as they come: what was written over must not get there.
         if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < self.shape[1]:
             raise ValueError(
@@ -152,7 +152,7 @@ class DenseFiles(RowFiles):
         _check_room(self.shape[0] * chosen.size * self.values.dtype.itemsize, chosen.size)
         out = np.empty((self.shape[0], chosen.size), self.values.dtype)
         for part, piece in pieces:
-            out[part] = piece.array[:, chosen]
+            out[part] = cast(DenseRows, piece).array[:, chosen]
         return DenseRows(out, self.dtype)
 
     def _read(self, first: int, last: int, rooms: Rooms) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw import arrays
 from adafw.lanczos import golub_kahan
+from adafw.typing import Array, MatrixLike
 
 #: Up to so many rows or columns the Gram matrix is formed and its eigenvalue computed.
 EXACT = 1024
@@ -16,7 +17,7 @@ EXACT = 1024
 _STEPS, _FAILURE = 100, 1e-12
 
 
-def spectral_norm(A: Any, weights: NDArray[Any] | None) -> tuple[float, bool]:
+def spectral_norm(A: MatrixLike, weights: NDArray[Any] | None) -> tuple[float, bool]:
     """(||W^(1/2) A||_2, True) up to 1024 rows or columns, else (an upper bound, False).
 
     The bound is sqrt(theta / (1 - e)), theta being the largest Ritz value after 100 Lanczos
@@ -35,7 +36,7 @@ def spectral_norm(A: Any, weights: NDArray[Any] | None) -> tuple[float, bool]:
     return math.sqrt(_largest_ritz_value(A, root) / (1 - error)), False
 
 
-def _gram(A: Any, root: NDArray[Any] | None) -> NDArray[np.float64]:
+def _gram(A: MatrixLike, root: NDArray[Any] | None) -> NDArray[np.float64]:
     """A^T W A, or W^(1/2) A A^T W^(1/2) if that is smaller."""
     m, n = A.shape
     from scipy import sparse
@@ -56,13 +57,15 @@ def _gram(A: Any, root: NDArray[Any] | None) -> NDArray[np.float64]:
     return gram
 
 
-def _largest_ritz_value(A: Any, root: NDArray[Any] | None) -> float:
+def _largest_ritz_value(A: MatrixLike, root: NDArray[Any] | None) -> float:
     """The largest singular value of B, squared, after 100 steps from a random v.
 
     v is a vector of the smaller side, whose length the bound on the error grows with.
     """
 
-    def times(B: Any, u: Any, after: Any = None, before: Any = None) -> Any:
+    def times(
+        B: MatrixLike, u: Array, after: Array | None = None, before: Array | None = None
+    ) -> Array:
         u = u if before is None else before * u
         image = arrays.double(B @ u.astype(B.dtype, copy=False))
         return image if after is None else after * image

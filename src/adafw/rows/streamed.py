@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.kernels.parts import Csr, Stored
 from adafw.memory import machine_bytes, spare_bytes
 from adafw.rows.base import Rows, Vector, as_batch, mean_weights, read_only
 from adafw.rows.centred import CentredRows
@@ -44,7 +45,7 @@ class StreamedRows(Rows):
         self.rows = rows
         self.shape, self.dtype = rows.shape, rows.dtype
         self._files = files_of(rows)
-        self._batch: tuple[Any, InMemory] | None = None
+        self._batch: tuple[NDArray[np.int64], InMemory] | None = None
         self._starts: NDArray[np.uint64] | None = None
         self._picked: tuple[NDArray[np.int64], InMemory] | None = None
 
@@ -163,7 +164,7 @@ class StreamedRows(Rows):
     def doubled(self) -> Rows:
         if self.dtype == np.float64:
             return self
-        rows: Any = self.rows.doubled()
+        rows = cast(InMemory, self.rows.doubled())
         double = StreamedRows(rows)
         if "survey" in self.__dict__:  # of the same data
             double.survey = self.survey
@@ -211,11 +212,11 @@ class StreamedRows(Rows):
         return f"{self.rows} on disk"
 
     @property
-    def arrays(self) -> Any:
+    def arrays(self) -> Stored:
         """Those of the map: for where rows start, which is in memory; others would be faults."""
         return self.rows.arrays
 
-    def arrays_of(self, batch: NDArray[np.integer[Any]]) -> tuple[Any, Any, Any]:
+    def arrays_of(self, batch: NDArray[np.integer[Any]]) -> Csr:
         """(values, columns, starts) as kernels take them, right for the rows of a batch alone.
 
         Entries are those of the batch, in memory; starts has a place for every row there is, of
@@ -243,7 +244,7 @@ class StreamedRows(Rows):
             self._picked = known = chosen, self._files.pick(self.pieces(), chosen, self.survey[1])
         return known
 
-    def _gathered(self, batch: Any) -> Iterator[tuple[slice, InMemory]]:
+    def _gathered(self, batch: Batch) -> Iterator[tuple[slice, InMemory]]:
         """The rows of a batch, in its order, in as few pieces as memory allows."""
         rows = as_batch(batch, self.shape[0]).view(np.int64)
         if self._batch is not None and np.array_equal(self._batch[0], rows):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.kernels import threads
-from adafw.kernels.parts import OUTSIDE, Change, Part
+from adafw.kernels.parts import OUTSIDE, Change, Csr, Part
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -80,7 +80,7 @@ class SparseWorking(WorkingRows):
     part: Part
 
     def __init__(
-        self, arrays: tuple[Any, Any, Any], n: int, chosen: Columns,
+        self, arrays: Csr, n: int, chosen: Columns,
         last: "SparseWorking | None" = None,
     ) -> None:  # fmt: skip
         from adafw.kernels import working_set
@@ -128,7 +128,7 @@ class SparseWorking(WorkingRows):
         self.kernels.add_gram(self.part, weights, first, gram)
 
 
-def _extended(arrays: tuple[Any, Any, Any], old: Part, change: Change) -> Part:
+def _extended(arrays: Csr, old: Part, change: Change) -> Part:
     """The part after this change.
 
     How many entries the fresh columns have is not known: counting them would cost a pass of its
@@ -178,7 +178,7 @@ class DenseWorking(WorkingRows):
             rows = self.array[part]
             gram[first:] += (rows[:, first:] * weights[part, None]).T @ rows
 
-    def _slices(self, weights: Vector) -> list[Any]:
+    def _slices(self, weights: Vector) -> list[slice | Columns]:
         """Rows with a weight, cut into slices; all of them if most have one."""
         chosen = np.flatnonzero(weights)
         step = max(1, _SLICE // max(1, self.array.shape[1]))
@@ -226,7 +226,7 @@ class PiecedWorking(WorkingRows):
     def dot(self, w: Vector) -> Vector:
         out = np.empty(self.size)
 
-        def put(part: slice, rows: WorkingRows, _: Any) -> None:
+        def put(part: slice, rows: WorkingRows, _: Vector) -> None:
             out[part] = rows.dot(w)
 
         self._sum(put, (0,))
@@ -256,7 +256,9 @@ class PiecedWorking(WorkingRows):
 
         gram += self._sum(add, gram.shape)
 
-    def _sum(self, add: Callable[[slice, WorkingRows, Any], None], shape: Any) -> Vector:
+    def _sum(
+        self, add: Callable[[slice, WorkingRows, Vector], None], shape: tuple[int, ...]
+    ) -> Vector:
         totals = np.zeros((2, *shape))
 
         def half(k: int) -> None:

@@ -11,7 +11,7 @@ from adafw.experiments.kind import Extra
 from adafw.experiments.outcome import Outcome
 from adafw.experiments.spec import Spec
 from adafw.experiments.verdicts import Claim
-from adafw.typing import Plain, Table
+from adafw.typing import JsonTable, Plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ class ConvexKind(LinearKind[LinearCase]):
     needed, optional = LinearCase.needed, LinearCase.optional
     spread, rule, claims = "Median and quartiles", tables.RULE, CLAIMS
 
-    def case(self, table: Table, source: str, folder: str) -> LinearCase:
+    def case(self, table: JsonTable, source: str, folder: str) -> LinearCase:
         return LinearCase.read(table, source, folder)
 
     def check(self, spec: Spec, source: str) -> None:

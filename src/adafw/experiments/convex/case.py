@@ -11,7 +11,7 @@ from adafw.experiments.keys import only
 from adafw.experiments.spec import About, Case, Method, read_methods
 from adafw.experiments.values import build
 from adafw.rows import MatrixRows, as_rows
-from adafw.typing import Array, Json, MatrixLike, Table
+from adafw.typing import Array, Json, JsonTable, MatrixLike
 
 _FAMILIES: tuple[tuple[type[steps.Step], str], ...] = (
     (steps.FrankWolfeStep, "frank-wolfe"),
@@ -76,7 +76,7 @@ class LinearCase(Case[LinearMethod]):
         object.__setattr__(self, "loss_function", build("loss", self.loss))
 
     @classmethod
-    def read(cls, table: Table, source: str, folder: str) -> Self:
+    def read(cls, table: JsonTable, source: str, folder: str) -> Self:
         """From a problem's table."""
         fields = {key: value for key, value in table.items() if key != "algorithms"}
         if "shape" in fields:

@@ -16,7 +16,7 @@ from adafw.experiments.verdicts import check_names
 from adafw.experiments.work import WorkItem
 from adafw.recorder import Trace
 from adafw.tuning import Measure, Trial, Tuning
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 C = TypeVar("C", bound=LinearCase)
 
@@ -26,7 +26,7 @@ class LinearKind(Kind[C, LinearMethod]):
 
     trace, step, state_suffix = Trace, "iteration", ".state.npz"
 
-    def budget(self, table: Json, source: str) -> Table:
+    def budget(self, table: Json, source: str) -> JsonTable:
         return check_budget(table, source)
 
     def check(self, spec: Spec, source: str) -> None:
@@ -41,7 +41,7 @@ class LinearKind(Kind[C, LinearMethod]):
         """A run for the lower bound."""
         return [Extra(REFERENCE, REFERENCE_METHOD, budget_of(spec.budget))]
 
-    def run(self, item: WorkItem[C, LinearMethod]) -> Table:
+    def run(self, item: WorkItem[C, LinearMethod]) -> JsonTable:
         return run.solve(item)
 
     def search(self, item: WorkItem[C, LinearMethod]) -> Tuning:

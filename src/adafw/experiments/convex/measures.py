@@ -8,7 +8,7 @@ from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import Column, quartiles
 from adafw.recorder import AnyRecords, Trace
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 #: The roles of runs that are not compared: one is there for the lower bound alone, one counts how
 #: often bounds on the inner step sizes would have been active.
@@ -33,7 +33,7 @@ def doubt(outcome: Outcome, case: Case[Method]) -> float:
     return max(least - bound, 1e-15 * abs(bound))
 
 
-def lower_bounds(outcome: Outcome) -> Table:
+def lower_bounds(outcome: Outcome) -> JsonTable:
     """Both, for summary.json."""
     cases = outcome.spec.cases
     return {

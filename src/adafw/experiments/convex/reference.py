@@ -8,14 +8,14 @@ from adafw.experiments.convex.case import LinearMethod
 from adafw.fitting import Design
 from adafw.fitting.choice import exact
 from adafw.objectives import LinearModel
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 #: Stands for the run where entries of the experiment's file stand for theirs.
 REFERENCE_METHOD = LinearMethod("reference", {"name": "FW"}, "not compared: the lower bound")
 _SECONDS, _GAP = 10.0, 1e-12
 
 
-def budget_of(runs: Mapping[str, Json]) -> Table:
+def budget_of(runs: Mapping[str, Json]) -> JsonTable:
     """As much CPU time as a compared run, or less if the minimum is known to rounding."""
     return {"max_cpu_seconds": runs.get("max_cpu_seconds", _SECONDS), "gap_tolerance": _GAP}
 

@@ -22,17 +22,17 @@ from adafw.result import Result
 from adafw.solver import State
 from adafw.steps import AdaptiveStep
 from adafw.tuning import TUNING_SEED, Measure, Trial, Tuning, search
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 STALLED = "stalled projection"  # the status of a run that a projection ended
 _SAVE_EVERY = 5.0  # seconds of work that a kill may cost
 
 LinearItem: TypeAlias = WorkItem[LinearCase, LinearMethod]
 #: What else a kind measures at the end: (f, set, algorithm, result) -> entries of the outcome.
-Measured = Callable[[adafw.LinearModel, adafw.Constraint, adafw.Algorithm, Result], Table]
+Measured = Callable[[adafw.LinearModel, adafw.Constraint, adafw.Algorithm, Result], JsonTable]
 
 
-def solve(item: LinearItem, measured: Measured | None = None) -> Table:
+def solve(item: LinearItem, measured: Measured | None = None) -> JsonTable:
     """Runs an item from its last saved state, if there is one."""
     f, constraint = objective(item), item.case.constraint
     algorithm = _algorithm(item, f)
@@ -40,7 +40,7 @@ def solve(item: LinearItem, measured: Measured | None = None) -> Table:
     budget = dict(item.budget)
     if isinstance(budget.get("record_every"), dict):
         budget["record_every"] = every(**budget["record_every"])
-    start: Table = {"seed": item.seed}
+    start: JsonTable = {"seed": item.seed}
     saver = _Saver(item.state_file)
     state = _saved(item.state_file)
     if state is not None:

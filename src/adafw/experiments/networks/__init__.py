@@ -21,7 +21,7 @@ from adafw.experiments.spread import mean_and_deviation
 from adafw.experiments.verdicts import Claim, check_names
 from adafw.experiments.work import WorkItem
 from adafw.tuning import Measure, Trial, Tuning
-from adafw.typing import Json, Plain, Table
+from adafw.typing import Json, JsonTable, Plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,17 +39,17 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     trace, step, state_suffix = EpochTrace, "epoch", ".state.pt"
     spread, rule, claims = "Mean and standard deviation", tables.RULE, CLAIMS
 
-    def case(self, table: Table, source: str, folder: str) -> NetworkCase:
+    def case(self, table: JsonTable, source: str, folder: str) -> NetworkCase:
         return NetworkCase.read(table, source, folder)
 
-    def budget(self, table: Json, source: str) -> Table:
+    def budget(self, table: Json, source: str) -> JsonTable:
         if not isinstance(table, Mapping) or set(table) != {"max_epochs"}:
             raise ValueError(
                 f"budget of networks must be max_epochs alone in {source}, got {table!r}."
             )
         return {"max_epochs": checks.integer(table["max_epochs"], "max_epochs", 1)}
 
-    def search_budget(self, table: Json, source: str) -> Table:
+    def search_budget(self, table: Json, source: str) -> JsonTable:
         """max_epochs, and with `trials` exactly so many runs for each method."""
         trials = {k: checks.integer(v, k, 3) for k, v in table.items() if k == "trials"}
         return self.budget({k: v for k, v in table.items() if k != "trials"}, source) | trials
@@ -71,7 +71,7 @@ class NetworksKind(Kind[NetworkCase, NetworkMethod]):
     def extras(self, spec: Spec, case: NetworkCase) -> list[Extra]:
         return []
 
-    def run(self, item: WorkItem[NetworkCase, NetworkMethod]) -> Table:
+    def run(self, item: WorkItem[NetworkCase, NetworkMethod]) -> JsonTable:
         from adafw.experiments.networks.run import run
 
         return run(item)

@@ -9,7 +9,7 @@ from adafw import checks
 from adafw.experiments.keys import only
 from adafw.experiments.spec import Case, Method, read_methods
 from adafw.experiments.values import REGISTRIES, build
-from adafw.typing import Json, Table
+from adafw.typing import Json, JsonTable
 
 
 class Maker(NamedTuple):
@@ -64,7 +64,7 @@ def need_torch() -> None:
 class NetworkMethod(Method):
     """An optimizer by name; `arguments`: what it takes, made once; `set`: its own, or None."""
 
-    arguments: Table = field(init=False, repr=False, compare=False)
+    arguments: JsonTable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.optimizer not in _OPTIMIZERS:
@@ -173,7 +173,7 @@ class NetworkCase(Case[NetworkMethod]):
         check_set(self.set, self.name)
 
     @classmethod
-    def read(cls, table: Table, source: str, folder: str) -> Self:
+    def read(cls, table: JsonTable, source: str, folder: str) -> Self:
         """From a problem's table."""
         fields = {key: value for key, value in table.items() if key != "algorithms"}
         methods = read_methods(table["algorithms"], NetworkMethod, source)

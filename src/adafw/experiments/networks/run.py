@@ -22,7 +22,7 @@ from adafw.io.atomic import replacing
 from adafw.recorder import Clock
 from adafw.torch.measures import evaluate
 from adafw.torch.typing import Batch
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 _MEASURED_AT_ONCE = 1000  # samples in a batch where only outputs are computed
 
@@ -158,7 +158,7 @@ def _data(case: NetworkCase, parts: Path) -> dict[str, TensorBatches]:
     return _held[1]
 
 
-def run(item: WorkItem[NetworkCase, NetworkMethod]) -> Table:
+def run(item: WorkItem[NetworkCase, NetworkMethod]) -> JsonTable:
     """Runs an item from the last finished epoch, if there is one."""
     import torch
 

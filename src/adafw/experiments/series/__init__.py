@@ -16,7 +16,7 @@ from adafw.experiments.series.costs import measure_step
 from adafw.experiments.spec import Spec
 from adafw.experiments.verdicts import Claim, check_names
 from adafw.experiments.work import WorkItem
-from adafw.typing import Plain, Table
+from adafw.typing import JsonTable, Plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ class SeriesKind(LinearKind[SeriesCase]):
     needed, optional = (*SeriesCase.needed, "series"), SeriesCase.optional
     spread, rule, claims = "Median and quartiles", tables.RULE, (GROWS_CLAIM,)
 
-    def case(self, table: Table, source: str, folder: str) -> SeriesCase:
+    def case(self, table: JsonTable, source: str, folder: str) -> SeriesCase:
         return SeriesCase.read(table, source, folder)
 
     def check(self, spec: Spec, source: str) -> None:
@@ -43,7 +43,7 @@ class SeriesKind(LinearKind[SeriesCase]):
         """None: the bounds that the compared runs prove are good enough for relative gaps."""
         return []
 
-    def run(self, item: WorkItem[SeriesCase, LinearMethod]) -> Table:
+    def run(self, item: WorkItem[SeriesCase, LinearMethod]) -> JsonTable:
         return run.solve(item, measured=measure_step)
 
     def judge(self, outcome: Outcome) -> list[Claim]:

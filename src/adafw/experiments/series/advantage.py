@@ -17,7 +17,7 @@ from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.series.case import SeriesCase
 from adafw.experiments.spread import Column, quartiles
 from adafw.experiments.verdicts import UNDECIDED, UNTESTED, Claim
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 #: The one claim on series, as files name it.
 GROWS_CLAIM = "advantage grows with dimension"
@@ -65,7 +65,7 @@ class Size:
     theirs: Curve
     ratios: tuple[Ratio, ...]
 
-    def table(self) -> Table:
+    def table(self) -> JsonTable:
         """Plain numbers, for summary.json."""
         return {
             "problem": self.name,

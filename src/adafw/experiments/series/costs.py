@@ -8,12 +8,12 @@ import time
 import adafw
 from adafw.constraints.base import Stalled
 from adafw.result import Result
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 
 def measure_step(
     f: adafw.LinearModel, constraint: adafw.Constraint, algorithm: adafw.Algorithm, result: Result
-) -> Table:
+) -> JsonTable:
     """CPU seconds of one step alone, exact gradient given, at the end of a run: median of a few.
 
     That is K linear minimisations, or one projection, and the metric and vector work around them,

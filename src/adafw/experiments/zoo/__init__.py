@@ -10,7 +10,7 @@ from adafw.experiments.zoo import figures, tables
 from adafw.experiments.zoo.case import ZooCase
 from adafw.experiments.zoo.claims import CLAIMS
 from adafw.experiments.zoo.ranking import ranking
-from adafw.typing import Plain, Table
+from adafw.typing import JsonTable, Plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ class ZooKind(LinearKind[ZooCase]):
     needed, optional = ZooCase.needed, ZooCase.optional
     spread, rule, claims = "Median", tables.RULE, CLAIMS
 
-    def case(self, table: Table, source: str, folder: str) -> ZooCase:
+    def case(self, table: JsonTable, source: str, folder: str) -> ZooCase:
         return ZooCase.read(table, source, folder)
 
     def judge(self, outcome: Outcome) -> list[Claim]:

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from adafw import steps
 from adafw.experiments.convex.case import LinearCase, LinearMethod
 from adafw.experiments.spec import Method, read_methods
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 #: The families, in the order of figures and tables.
 EXACT, STOCHASTIC, ADAPTIVE, PROJECTED = "exact", "stochastic", "adaptive", "projected"
@@ -14,7 +14,7 @@ FAMILIES = (EXACT, STOCHASTIC, ADAPTIVE, PROJECTED)
 
 _CSFW = {"gradient": "CSFW"}
 #: What runs if a file names the family; no learning rate is given, so all of them are "auto".
-ROSTER: dict[str, tuple[Table, ...]] = {
+ROSTER: dict[str, tuple[JsonTable, ...]] = {
     EXACT: (
         {"name": "FW"},
         {"name": "AFW"}, {"name": "PFW"}, {"name": "BPCG"}, {"name": "BoostFW"}, {"name": "CGS"},
@@ -51,7 +51,7 @@ class ZooCase(LinearCase):
     optional: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def read(cls, table: Table, source: str, folder: str) -> Self:
+    def read(cls, table: JsonTable, source: str, folder: str) -> Self:
         """From a problem's table."""
         families = table["zoo"]
         if not isinstance(families, list) or not set(families) <= set(FAMILIES):

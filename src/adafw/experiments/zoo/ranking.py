@@ -10,7 +10,7 @@ from adafw.experiments.spec import Case, Method
 from adafw.experiments.spread import median
 from adafw.experiments.zoo.case import FAMILIES, family_of
 from adafw.recorder import AnyRecords
-from adafw.typing import Table
+from adafw.typing import JsonTable
 
 #: Shares of f(x_0) - min f that count as low and as high accuracy.
 LOW, HIGH = 1e-2, 1e-6
@@ -54,7 +54,7 @@ def best(curves: list[Curve], column: str, level: float, scale: tuple[float, flo
     return min(curves, key=lambda c: (work_to(c, column, level, scale), reached(c, scale)))
 
 
-def ranking(outcome: Outcome) -> list[Table]:
+def ranking(outcome: Outcome) -> list[JsonTable]:
     """Family, work to both levels, and where the last iterates are, of all methods by problems."""
     rows = []
     for case in outcome.spec.cases:

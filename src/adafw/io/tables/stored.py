@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from adafw.io.damage import FileName
 from adafw.io.parts import Manifest, load_parts
 from adafw.io.tables.columns import ColumnChoice, Piece, check_finite
 from adafw.rows import as_rows, in_pieces, values_of, widened
+from adafw.typing import MatrixLike
 
 
 def whole(path: FileName, columns: ColumnChoice) -> Piece:
@@ -38,7 +38,7 @@ def pieces(path: FileName, columns: ColumnChoice, rows_at_a_time: int) -> Iterat
         yield Piece(_of_width(X, columns, path), targets)
 
 
-def _of_width(X: Any, columns: ColumnChoice, path: FileName) -> Any:
+def _of_width(X: MatrixLike, columns: ColumnChoice, path: FileName) -> MatrixLike:
     """X with as many columns as the model; those that the parts never saw are 0."""
     n = columns.n_features
     if n is None:
