@@ -6,8 +6,11 @@ One exponential serves value, slope and second derivative of the logistic loss.
 import math
 from typing import Any
 
+import numpy as np
+
 from adafw.kernels.codes import LOGISTIC, SQUARED
 from adafw.kernels.jit import jit
+from adafw.kernels.rows import add_rows, row_dots
 
 BLOCK = 128
 
@@ -58,6 +61,37 @@ def curves(loss: int, z: Any, y: Any, weights: Any, slopes: Any, bends: Any) -> 
                 bends[i] = bend / m
             part = (part + math.log1p(p)) / m
         total += part
+    return total
+
+
+@jit
+def risk(
+    loss: int, rows: Any, batch: Any, first: int, last: int, x: Any, y: Any, weights: Any, out: Any
+) -> float:
+    """Adds the gradient of the terms first .. last - 1 of the mean to out; returns their share.
+
+    The rows of a block are in cache when they are added: one pass over the matrix in place of two,
+    and nothing as long as y is written. The loop is that of `curves` without second derivatives.
+    """
+    m, total = y.size, 0.0
+    z, slopes = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(first, last, BLOCK):
+        end = min(start + BLOCK, last)
+        row_dots(rows, batch, start, end, x, z)
+        part, p = 0.0, 0.0
+        if weights.size:
+            for i in range(start, end):
+                plain, e, slope, _ = curve(loss, z[i - start], y[i])
+                part += (plain + math.log1p(e)) * weights[i]
+                slopes[i - start] = slope * (weights[i] / m)
+        else:
+            for i in range(start, end):
+                plain, e, slope, _ = curve(loss, z[i - start], y[i])
+                part += plain
+                p += e + p * e
+                slopes[i - start] = slope / m
+        total += (part + math.log1p(p)) / m
+        add_rows(rows, batch, start, end, slopes, out)
     return total
 
 
