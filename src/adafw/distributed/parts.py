@@ -12,7 +12,7 @@ from adafw.distributed.recipes import Block
 from adafw.distributed.wire import pack
 from adafw.objectives import LinearModel
 from adafw.rows import Rows, as_rows
-from adafw.rows.csr import CSRRows, as_csr
+from adafw.rows.csr import as_csr
 from adafw.rows.working import WorkingRows
 
 #: Entries whose fingerprint is taken at a time.
@@ -160,10 +160,8 @@ def _risk(part: HeldPart, x: Any, common: Any, own: Any) -> Any:
     weight = part.block.weight
     count = rows.shape[0] if weight is None else float(weight.sum(dtype=np.float64))
     code = f.loss_code if f.in_one_pass else None
-    if code is not None and isinstance(rows, CSRRows):
-        value, gradient = rows.risk(code, x, f.y, f.term_weights)
-    else:
-        value, gradient = f.value_and_gradient(x)
+    once = None if code is None else rows.loss_and_gradient(code, x, f.y, f.term_weights)
+    value, gradient = once or f.value_and_gradient(x)
     return (value * count / common["total"], gradient * (count / common["total"])), None
 
 

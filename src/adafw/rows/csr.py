@@ -86,10 +86,9 @@ class CSRRows(Rows):
         parts = min(4, self.matrix.nnz // (16 * self.shape[1]))
         return threads.bounds(self.shape[0], 1 if self.matrix.nnz < _LARGE else max(1, parts))
 
-    def risk(
+    def loss_and_gradient(
         self, loss_code: int, x: Vector, y: Vector, weights: Vector
-    ) -> tuple[float, NDArray[np.float64]]:
-        """(mean loss of the predictions, its gradient), in one pass; `weights` may be empty."""
+    ) -> tuple[float, Vector]:
         from adafw.kernels import curves, threads
 
         x, all_rows = as_point(x, self.shape[1], "x"), as_batch(None, 0)
