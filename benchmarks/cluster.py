@@ -1,11 +1,15 @@
 """Rows on local workers: what a round trip costs, what a pass gains, what a kill costs, bytes.
 
-    python benchmarks/cluster.py [--quick]      writes docs/benchmarks/distributed.json
-    python benchmarks/cluster.py --figure       draws docs/figures/scaling.svg from it
+    python benchmarks/cluster.py [--quick] [--only passes overhead] [--firm]
+        writes docs/benchmarks/distributed.json
+    python benchmarks/cluster.py --figure
+        draws docs/figures/scaling.svg from it
 
-Times are the least of many: a shared machine makes all others longer. Where two processes cannot
-have a core each, the speed-up of a pass is told from CPU seconds: those of one process over those
-of the slower worker and of the coordinator. docs/scaling.md quotes these numbers.
+Times are the least of many: a shared machine makes all others longer. The speed-up of a pass is
+told from wall times, one process's or one worker's over two workers', and from CPU seconds: those
+of one process over those of the slower worker and of the coordinator. With --firm (Linux, root)
+coordinator and workers have real-time priority while passes and trips are timed, so that others on
+the machine wait. docs/scaling.md quotes these numbers.
 """
 
 import os
@@ -79,6 +83,17 @@ def least(call, repeats):
     return min(times), float(np.median(times))
 
 
+def hold(client):
+    """Real-time priority for all threads of this process and of the workers."""
+
+    def firm():
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
+
+    client.run(firm)
+    firm()
+
+
 class Spent:
     """CPU seconds of this process, less what scheduler and nannies in it take while all is idle."""
 
@@ -96,14 +111,15 @@ class Spent:
         self.cpu = max(0.0, time.process_time() - self.cpu - self.idle * self.wall)
 
 
-def overhead(client, workers, quick):
+def overhead(client, quick, prepare):
     """Seconds of an empty round trip, and of an AdaCSFW iteration beyond one machine's."""
-    m, n = 20_000, 1_000
+    m, n, workers = 20_000, 1_000, len(client.ncores())
     f = model(client, [random_part(m // workers, n, 20, k) for k in range(workers)])
     batch, x = np.arange(0, f.n_terms, 100), np.zeros(n)
     repeats = 100 if quick else 500
     for _ in range(10):
         f.gradient(x, batch)
+    prepare(client)
     trip, median = least(lambda: f.gradient(x, batch), repeats)
     before = f.traffic.copy()
     with Spent() as clock:
@@ -111,14 +127,14 @@ def overhead(client, workers, quick):
             f.gradient(x, batch)
     spent, done = clock.cpu / repeats, f.traffic
     return {
-        "workers": workers, "least": trip, "median": median, "coordinator_cpu": spent,
+        "least": trip, "median": median, "coordinator_cpu": spent,
         "worker_cpu": (done.seconds - before.seconds) / repeats,
         "sent": (done.sent - before.sent) / repeats,
         "received": (done.received - before.received) / repeats,
     }  # fmt: skip
 
 
-def bandwidth(client, quick):
+def bandwidth(client, quick, _):
     """Seconds a byte over loopback, from vectors of 16 MB."""
     f = model(client, [random_part(50, 2_000_000, 1, k) for k in range(2)])
     rng, repeats = np.random.default_rng(0), 10 if quick else 40
@@ -128,9 +144,9 @@ def bandwidth(client, quick):
     return seconds / ((f.traffic.sent - before.sent) / repeats)
 
 
-def passes(client, quick):
-    """A full gradient of one process on one thread, and of two workers."""
-    m, n, each = 1_500_000, 50_000, 40
+def passes(client, quick, prepare):
+    """A full gradient of one process on one thread, and of the workers."""
+    m, n, each = 1_600_000, 50_000, 40
     f = model(client, [random_part(m // 2, n, each, k) for k in range(2)])
     halves = [random_part(m // 2, n, each, k)() for k in range(2)]
     from scipy import sparse
@@ -142,11 +158,12 @@ def passes(client, quick):
     del halves
     x = np.random.default_rng(0).normal(size=n)
     alone, wall, cpu, critical, spent = [], [], [], [], Spent()
-    for _ in range(5 if quick else 15):
+    prepare(client)
+    for _ in range(5 if quick else 40):
         x = x + 1e-3
-        began = time.thread_time()
+        began = time.perf_counter(), time.thread_time()
         one = here.value_and_gradient(x)
-        alone.append(time.thread_time() - began)
+        alone.append((time.perf_counter() - began[0], time.thread_time() - began[1]))
         before = f.traffic.seconds
         with spent:
             two = f.value_and_gradient(x)
@@ -154,16 +171,27 @@ def passes(client, quick):
         cpu.append(spent.cpu)
         critical.append(f.traffic.seconds - before)
         assert np.allclose(one[1], two[1], atol=1e-12)
+    here_wall, here_cpu = np.array(alone).T
     return {
-        "rows": m, "stored": here.rows.stored, "one_process_cpu": min(alone),
-        "two_workers_wall": min(wall), "two_workers_cpu": min(critical),
-        "coordinator_cpu": float(np.median(cpu)),
-        "speed_up_by_cpu": min(alone) / (min(critical) + float(np.median(cpu))),
-        "speed_up_by_wall": min(alone) / min(wall), "load": os.getloadavg()[0],
+        "rows": m, "stored": here.rows.stored, "one_process_cpu": here_cpu.min(),
+        "one_process_wall": here_wall.min(), "one_process_wall_median": np.median(here_wall),
+        "workers_wall": min(wall), "workers_wall_median": float(np.median(wall)),
+        "workers_cpu": min(critical), "coordinator_cpu": float(np.median(cpu)),
+        "load": os.getloadavg()[0],
     }  # fmt: skip
 
 
-def methods(client, quick):
+def speed_ups(one, two):
+    """Of `passes` with one worker and with two."""
+    return {
+        "by_wall": two["one_process_wall"] / two["workers_wall"],
+        "by_median_wall": two["one_process_wall_median"] / two["workers_wall_median"],
+        "by_cpu": two["one_process_cpu"] / (two["workers_cpu"] + two["coordinator_cpu"]),
+        "over_one_worker_by_wall": one["workers_wall"] / two["workers_wall"],
+    }
+
+
+def methods(client, quick, _):
     """Round trips, bytes and epochs to a relative gap of 1e-3, on text-like rows."""
     m, n = (4_000 if quick else 20_000), 20_000
     f = model(client, [text_part(m // 4, n, k) for k in range(4)])
@@ -196,7 +224,7 @@ def methods(client, quick):
     return found
 
 
-def local_steps(client, quick):
+def local_steps(client, quick, _):
     """Gaps after so many round trips: local iterations between exchanges, or none."""
     from adafw.distributed import LocalCSFW
 
@@ -220,7 +248,7 @@ def local_steps(client, quick):
     return found
 
 
-def recovery(client, quick):
+def recovery(client, quick, _):
     """Seconds that a run loses by a SIGKILL, of a worker that had half of the rows."""
     f = model(client, [random_part(10_000, 1_000, 20, k) for k in range(4)])
     batch, x, lost = np.arange(0, f.n_terms, 100), np.zeros(1_000), []
@@ -237,34 +265,46 @@ def recovery(client, quick):
     return {"least": min(lost), "median": float(np.median(lost)), "most": max(lost)}
 
 
-def measure(quick):
+#: What is measured, on how many workers.
+PARTS = {
+    overhead: (1, 2, 4), bandwidth: (2,), passes: (1, 2), methods: (2,), local_steps: (2,),
+    recovery: (2,),
+}  # fmt: skip
+
+
+def measure(quick, only, firm):
+    """All parts, or some, in which case the other numbers stay as they are."""
     from adafw.distributed import local_client
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    found = {"overhead": []}
+    found = json.loads(RESULTS.read_text()) if only else {}
+    prepare = hold if firm else lambda _: None
     for workers in (1, 2, 4):
-        with local_client(workers) as client:
-            found["overhead"].append(overhead(client, workers, quick))
-            if workers == 2:
-                for part in (bandwidth, passes, methods, local_steps, recovery):
-                    found[part.__name__] = part(client, quick)
-                    print(part.__name__, found[part.__name__], flush=True)
+        for part in [p for p in PARTS if workers in PARTS[p] and p.__name__ in (only or NAMES)]:
+            with local_client(workers) as client:
+                told = found.setdefault(part.__name__, {})[str(workers)] = part(
+                    client, quick, prepare
+                )
+            print(part.__name__, workers, told, flush=True)
+    found["speed_up"] = speed_ups(found["passes"]["1"], found["passes"]["2"])
     found["machine"] = describe()
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
+
+NAMES = [part.__name__ for part in PARTS]
 
 # -- the model of costs --------------------------------------------------------------------------
 
 
 def costs(found):
     """(seconds a trip, a worker in it, a byte, an entry of a pass), from the measurements."""
-    workers = np.array([o["workers"] for o in found["overhead"]])
+    workers = np.array([int(count) for count in found["overhead"]])
     # What the coordinator does for each worker is CPU time, which a busy machine leaves alone.
-    spent = np.array([o["coordinator_cpu"] for o in found["overhead"]])
+    spent = np.array([told["coordinator_cpu"] for told in found["overhead"].values()])
     each, fixed = np.polyfit(workers, spent, 1)
     network = 1 / 1.1e9  # bytes of a 10 GbE card; loopback is faster
     latency = 2e-4
-    entry = found["passes"]["one_process_cpu"] / found["passes"]["stored"]
+    entry = found["passes"]["2"]["one_process_cpu"] / found["passes"]["2"]["stored"]
     return fixed + latency, max(each, 1e-5), network, entry
 
 
@@ -333,8 +373,10 @@ def draw(found):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=NAMES)
+    parser.add_argument("--firm", action="store_true")
     parser.add_argument("--figure", action="store_true")
     asked = parser.parse_args()
     if not asked.figure:
-        measure(asked.quick)
+        measure(asked.quick, asked.only, asked.firm)
     draw(json.loads(RESULTS.read_text()))

@@ -7,6 +7,7 @@ python benchmarks/out_of_core.py fit big.parts --cap 4500
 python benchmarks/out_of_core.py fit big.parts --cap 3500 --algorithm AdaCSFW --rate 1000 --epochs 5
 python benchmarks/out_of_core.py sgd big.parts --penalty 3.44e-5 --epochs 2
 python benchmarks/out_of_core.py vw big.vw                       # needs pip install vowpalwabbit
+python benchmarks/out_of_core.py predict test.svm --cap 400
 python benchmarks/out_of_core.py judge big.parts test.svm        # docs/benchmarks/out_of_core.json
 
 `--cap` puts the process into a control group of so many megabytes below its own (Linux, root).
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import describe
 
 RADIUS, TERMS = 3000.0, 1_000_000
 
@@ -126,6 +128,29 @@ def vw(given: argparse.Namespace) -> None:
     log.close()
 
 
+def predict(given: argparse.Namespace) -> None:
+    """`adafw predict`, with our coefficients in the file of a model of the first rows."""
+    from dataclasses import replace
+    from itertools import islice
+
+    from adafw.cli import main
+    from adafw.fitting.model import LinearModelFile
+
+    work = Path(given.work)
+    head, file = work / "head.svm", work / "head.model"
+    with open(given.data, "rb") as rows:
+        head.write_bytes(b"".join(islice(rows, 1000)))
+    how = ["--radius", "1", "--no-intercept", "--n-features", str(TERMS), "-o", str(file)]
+    main(["fit", str(head), *how], standalone_mode=False)
+    model = LinearModelFile.load(file)
+    replace(model, coef=np.load(work / "auto.npy")[-1:]).save(file)
+    log, before = Log(given, "predict"), time.process_time()
+    out = work / "labels.txt"
+    main(["predict", str(file), given.data, "-o", str(out)], standalone_mode=False)
+    log.note(rows=out.read_bytes().count(b"\n"), predict_cpu=time.process_time() - before)
+    log.close()
+
+
 def judge(given: argparse.Namespace) -> None:
     import adafw
     from adafw.datasets import load_parts, read_libsvm
@@ -152,16 +177,21 @@ def judge(given: argparse.Namespace) -> None:
         record["l1"] = float(np.abs(points[k]).sum())
         record["objective"] = values[k] + penalty * record["l1"]
         record["test_loss"], record["test_accuracy"] = float(test[k]), float(right[k])
-    if (work / "convert.json").is_file():
-        found["convert"] = json.loads((work / "convert.json").read_text())
+    for name in ("convert", "predict"):
+        if (work / f"{name}.json").is_file():
+            found[name] = json.loads((work / f"{name}.json").read_text())
     Path("docs/benchmarks/out_of_core.json").write_text(
-        json.dumps({"penalty": penalty, **found}, indent=1) + "\n"
+        json.dumps({"machine": describe(), "penalty": penalty, **found}, indent=1) + "\n"
     )
 
 
+STEPS = {
+    "convert": convert, "fit": fit, "sgd": sgd, "vw": vw, "predict": predict, "judge": judge
+}  # fmt: skip
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("step", choices=["convert", "fit", "sgd", "vw", "judge"])
+    parser.add_argument("step", choices=list(STEPS))
     parser.add_argument("data")
     parser.add_argument("out", nargs="?")
     parser.add_argument("--work", default="out")
@@ -171,4 +201,4 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--penalty", type=float, default=3.44e-5)
     given = parser.parse_args()
-    {"convert": convert, "fit": fit, "sgd": sgd, "vw": vw, "judge": judge}[given.step](given)
+    STEPS[given.step](given)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import adafw
 from adafw.rows import as_rows
 
 
@@ -23,6 +24,21 @@ def test_curve_is_the_weighted_gram_matrix_times_d(kind, dtype, shape):
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(move, A @ d, atol=40 * eps * np.abs(A @ d).max())
     np.testing.assert_allclose(image, exact, atol=400 * eps * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("m", [5, 300, 3000])  # of the last, sums are cut into four
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["Logistic", "Squared", "SquaredHinge"])
+def test_loss_and_gradient_in_one_pass_are_those_of_the_model(loss, weighted, m):
+    rng = np.random.default_rng(4)
+    A = sparse.csr_array(rng.standard_normal((m, 100)) * (rng.random((m, 100)) < 0.8))
+    y, x = np.where(rng.random(m) < 0.5, -1.0, 1.0), rng.standard_normal(100)
+    weight = rng.random(m) * (rng.random(m) < 0.9) if weighted else None
+    f = adafw.LinearModel(A, y, getattr(adafw.losses, loss)(), weight)
+    value, gradient = f.rows.loss_and_gradient(f.loss_code, x, f.y, f.term_weights)
+    expected, exact = f.value_and_gradient(x)
+    assert value == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(gradient, exact, atol=1e-12 * np.abs(exact).max())
 
 
 def test_sparse_gram_and_variances_are_those_of_the_dense_matrix():

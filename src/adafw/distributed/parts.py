@@ -164,7 +164,9 @@ def _risk(part: HeldPart, x: Array, common: Common, own: Own) -> Result:
         return (0.0, np.zeros(rows.shape[1], x.dtype)), None
     weight = part.block.weight
     count = rows.shape[0] if weight is None else float(weight.sum(dtype=np.float64))
-    value, gradient = f.value_and_gradient(x)
+    code = f.loss_code if f.in_one_pass else None
+    once = None if code is None else rows.loss_and_gradient(code, x, f.y, f.term_weights)
+    value, gradient = once or f.value_and_gradient(x)
     return (value * count / common["total"], gradient * (count / common["total"])), None
 
 

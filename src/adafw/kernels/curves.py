@@ -5,8 +5,11 @@ One exponential serves value, slope and second derivative of the logistic loss.
 
 import math
 
+import numpy as np
+
 from adafw.kernels.codes import LOGISTIC, SQUARED
 from adafw.kernels.jit import jit
+from adafw.kernels.rows import Stored, add_rows, row_dots
 from adafw.typing import Array
 
 BLOCK = 128
@@ -58,6 +61,38 @@ def curves(loss: int, z: Array, y: Array, weights: Array, slopes: Array, bends: 
                 bends[i] = bend / m
             part = (part + math.log1p(p)) / m
         total += part
+    return total
+
+
+@jit
+def risk(
+    loss: int, rows: Stored, batch: Array, first: int, last: int, x: Array, y: Array,
+    weights: Array, out: Array,
+) -> float:  # fmt: skip
+    """Adds the gradient of the terms first .. last - 1 of the mean to out; returns their share.
+
+    The rows of a block are in cache when they are added: one pass over the matrix in place of two,
+    and nothing as long as y is written. The loop is that of `curves` without second derivatives.
+    """
+    m, total = y.size, 0.0
+    z, slopes = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(first, last, BLOCK):
+        end = min(start + BLOCK, last)
+        row_dots(rows, batch, start, end, x, z)
+        part, p = 0.0, 0.0
+        if weights.size:
+            for i in range(start, end):
+                plain, e, slope, _ = curve(loss, z[i - start], y[i])
+                part += (plain + math.log1p(e)) * weights[i]
+                slopes[i - start] = slope * (weights[i] / m)
+        else:
+            for i in range(start, end):
+                plain, e, slope, _ = curve(loss, z[i - start], y[i])
+                part += plain
+                p += e + p * e
+                slopes[i - start] = slope / m
+        total += (part + math.log1p(p)) / m
+        add_rows(rows, batch, start, end, slopes, out)
     return total
 
 

@@ -62,6 +62,15 @@ class Rows(ABC):
         slopes = how.slopes(self.dot(x, batch))
         return slopes, self.combine(how.weights(slopes), batch)
 
+    def loss_and_gradient(
+        self, loss_code: int, x: Vector, y: Vector, weights: Vector
+    ) -> tuple[float, Vector] | None:
+        """(mean loss of the predictions, its gradient) in one pass; None if it would take two.
+
+        `loss_code` is the kernels' number of the loss; `weights` may be empty.
+        """
+        return None
+
     def status(self) -> str:
         """What a live line should say of them; nothing where they are here."""
         return ""

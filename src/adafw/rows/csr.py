@@ -69,17 +69,40 @@ class CSRRows(Rows):
         rows_of = as_batch(batch, m)
         weights = as_point(weights, m if batch is None else rows_of.size, "weights")
         dtype = np.result_type(self.dtype, weights.dtype)
-        # How the sum is cut depends on the data alone, so that its bits do not on the machine.
-        parts = min(4, self.matrix.nnz // (16 * n)) if batch is None else 1
-        if parts < 2 or self.matrix.nnz < _LARGE:
+        if batch is not None:
             out = np.zeros(n, dtype)
             rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
             return out
-        sums, ranges = np.zeros((parts, n), dtype), threads.bounds(m, parts)
+        ranges = self._ranges()
+        sums = np.zeros((len(ranges), n), dtype)
         threads.share(
-            lambda k: rows.combine(self.arrays, rows_of, *ranges[k], weights, sums[k]), parts
+            lambda k: rows.combine(self.arrays, rows_of, *ranges[k], weights, sums[k]), len(ranges)
         )
-        return np.asarray(sums.sum(axis=0))
+        return _total(sums)
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """How a sum over all rows is cut: by the data alone, as its bits are not the machine's."""
+        from adafw.kernels import threads
+
+        parts = min(4, self.matrix.nnz // (16 * self.shape[1]))
+        return threads.bounds(self.shape[0], 1 if self.matrix.nnz < _LARGE else max(1, parts))
+
+    def loss_and_gradient(
+        self, loss_code: int, x: Vector, y: Vector, weights: Vector
+    ) -> tuple[float, Vector]:
+        from adafw.kernels import curves, threads
+
+        x, all_rows = as_point(x, self.shape[1], "x"), as_batch(None, 0)
+        ranges = self._ranges()
+        sums, values = np.zeros((len(ranges), self.shape[1])), np.zeros(len(ranges))
+
+        def one(k: int) -> None:
+            values[k] = curves.risk(
+                loss_code, self.arrays, all_rows, *ranges[k], x, y, weights, sums[k]
+            )
+
+        threads.share(one, len(ranges))
+        return float(values.sum()), _total(sums)
 
     def add_combined(self, weights: Vector, total: Vector) -> None:
         """total += combine(weights), in one pass by one thread."""
@@ -107,17 +130,12 @@ class CSRRows(Rows):
         m, n = self.shape
         weights, d = as_point(weights, m, "weights"), as_point(d, n, "d")
         dtype = np.result_type(self.dtype, weights.dtype, d.dtype)
-        parts = min(4, self.matrix.nnz // (16 * n))
-        parts = 1 if parts < 2 or self.matrix.nnz < _LARGE else parts
-        move, sums, ranges = (
-            np.empty(m, dtype),
-            np.zeros((parts, n), dtype),
-            threads.bounds(m, parts),
-        )
+        ranges = self._ranges()
+        move, sums = np.empty(m, dtype), np.zeros((len(ranges), n), dtype)
         threads.share(
-            lambda k: rows.curve(self.arrays, *ranges[k], weights, d, move, sums[k]), parts
+            lambda k: rows.curve(self.arrays, *ranges[k], weights, d, move, sums[k]), len(ranges)
         )
-        return np.asarray(sums.sum(axis=0)) if parts > 1 else sums[0], move
+        return _total(sums), move
 
     @cached_property
     def by_columns(self) -> "CSRRows":
@@ -227,6 +245,10 @@ class CSRRows(Rows):
 
     def __str__(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]} csr"
+
+
+def _total(sums: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(sums.sum(axis=0)) if len(sums) > 1 else sums[0]
 
 
 def as_csr(
