@@ -81,6 +81,16 @@ def test_start_outside_is_projected_or_ignored():
     bare = adafw.UserSet(ball.lmo, lambda s, d: np.zeros(s, d), ball.contains)
     fit_linear(*data(), plan(constraint=bare), start=far)
 
+    def begun(start, constraint=ball):
+        return fit_linear(*data(), plan(constraint=constraint), start=start, seconds=0.0).coef
+
+    skew, inside = np.arange(20.0), np.linspace(-0.1, 0.1, 20)
+    np.testing.assert_array_equal(begun(skew), ball.project(skew))
+    np.testing.assert_array_equal(begun(inside), inside)
+    np.testing.assert_array_equal(begun(inside, bare), inside)
+    assert not begun(skew, bare).any()
+    assert not begun(np.zeros(7)).any(), "coefficients of other data say nothing"
+
 
 def test_choice_by_data_and_set():
     few, wide = data(n=20)[0], Design(np.ones((4, 501)))
