@@ -1,5 +1,6 @@
 """Which radius is chosen from scores, and what a search may look at and use."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -145,3 +146,9 @@ def test_one_class_that_time_has_cut_short_is_enough_to_end_a_walk(monkeypatch):
     monkeypatch.setattr("adafw.fitting.radii.fit_targets", lambda *a, **k: struck)
     with pytest.raises(KeyboardInterrupt):
         steps.to(0.6, 1e-4)
+
+
+def test_a_gap_is_never_below_zero():
+    assert Tangent(1.0, -2.0, 1.0, 0.0).gap(1.0) == 0
+    assert Tangent(1.0, -2.0, 1.0, 0.0).gap(3.0) == 1
+    assert Tangent(-3.0, 0.0, 1.0, -math.inf).size == 3
