@@ -10,9 +10,16 @@ import pytest
 
 from adafw import losses
 from adafw.cli import main
-from adafw.commands.fitting import Files, _data, default_output, describe_scores
+from adafw.commands.fitting import (
+    Files,
+    _data,
+    default_output,
+    describe_model,
+    describe_scores,
+)
 from adafw.commands.options import as_number, clean, in_options, parameters, refuse_same_file
-from adafw.commands.predict import _lines
+from adafw.commands.predict import _lines, columns_of
+from adafw.commands.reproduce import Display
 from adafw.commands.score import _Tally
 from adafw.fitting import Design, LinearModelFile, LinearPredictor
 from adafw.sklearn import FrankWolfeClassifier
@@ -197,3 +204,45 @@ def test_classes_are_weighed_by_their_rarity(tmp_path, capsys):
     assert abs(plain.value_ - same.value_) > 0.01
     assert shown["certificate"][0]["value"] == pytest.approx(same.value_, rel=1e-6)
     np.testing.assert_allclose(LinearModelFile.load(tmp_path / "m").coef, same.coef_, atol=1e-5)
+
+
+def model(classes=None, **changes):
+    certificate = {
+        "value": 1.0, "gap": 0.5, "status": "converged", "algorithm": "FW", "iterations": 3,
+        "nonzeros": 2, "seconds": 0.1,
+    }  # fmt: skip
+    header = {
+        "settings": {"task": "classification", "loss": "logistic", "constraint": "l1",
+                     "radius": 2.0},
+        "certificate": [certificate], "data": {"file": "d", "X": {"shape": [9, 2], "name": "csr"}},
+        "features": None, "target": None, "zero_based": None, **changes,
+    }  # fmt: skip
+    scores = 1 if classes is None or len(classes) == 2 else len(classes)
+    return LinearModelFile(np.ones((scores, 2)), np.zeros(scores), classes, header)
+
+
+@pytest.mark.parametrize(("count", "end"), [(10, ", 9"), (11, ", 9, ...")])
+def test_ten_classes_are_named_at_most(count, end):
+    (line,) = (
+        x for x in describe_model(model(np.arange(count)), "m").split("\n") if "classes" in x
+    )
+    assert line.endswith(end)
+
+
+@pytest.mark.parametrize(("known", "asked"), [(None, "auto"), (True, True), (False, False)])
+def test_ids_are_counted_as_they_were_when_the_model_was_fitted(known, asked):
+    columns = columns_of(model(zero_based=known, features=["a", "b"], target="t"))
+    assert columns.zero_based is asked or columns.zero_based == "auto" == asked
+    assert (columns.features, columns.target, columns.n_features) == (("a", "b"), "t", 2)
+
+
+@pytest.mark.parametrize(("total", "told"), [(10, 10), (3, 3), (25, 10), (100, 10)])
+def test_a_log_has_a_line_for_every_tenth_of_the_way(total, told, capsys):
+    display = Display()
+    with display:
+        display.start("svm", total)
+        for _ in range(total):
+            display.advance()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == told
+    assert lines[-1].startswith(f"svm: {total} of {total} runs")
