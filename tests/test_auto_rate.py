@@ -70,6 +70,9 @@ def test_limits_hold_for_the_search_too(name):
         r = adafw.minimize(f, ball, algorithm, max_epochs=epochs)
         # Judging a window is one act: it may exceed the limit by what it looks at.
         assert epochs <= r.trace[-1].epoch <= 1.25 * epochs + (1.7 if name == "AdaSVRF" else 0.6)
+    # Nothing but the limit ends a stretch of iterations, in which many windows are judged.
+    r = adafw.minimize(f, ball, algorithm, max_epochs=9.3, record_every=10**9)
+    assert 9.3 <= r.trace[-1].epoch <= 9.3 + (1.7 if name == "AdaSVRF" else 0.6)
     r = adafw.minimize(f, ball, algorithm, max_iterations=57)
     assert r.trace[-1].iteration == 57
     if name != "AdaGrad" and name != "AdaGrad on CSFW":

@@ -101,12 +101,13 @@ def test_what_rounding_leaves_is_no_coefficient():
 
 
 def test_a_solution_a_little_inside_has_no_penalty():
-    """Least squares of norm 1 in a ball that is a thousandth larger: nothing holds it back."""
-    X = np.repeat(np.eye(2), 4, axis=0) * np.tile([1.0, -1.0], 4)[:, None]
-    y = X @ np.array([0.75, -0.25])
-    free = matching_penalty(X, y, 1.001, loss="squared", fit_intercept=False)
-    assert free == np.inf
-    assert np.isfinite(matching_penalty(X, y, 0.999, loss="squared", fit_intercept=False))
+    """Least squares in a ball that is a thousandth larger: nothing but rounding holds it back."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    norm = np.abs(np.linalg.lstsq(X, y, rcond=None)[0]).sum()
+    how = dict(loss="squared", fit_intercept=False)
+    assert matching_penalty(X, y, 1.001 * norm, **how) == np.inf
+    assert np.isfinite(matching_penalty(X, y, 0.999 * norm, **how))
 
 
 @pytest.mark.filterwarnings("ignore:the radius:UserWarning")
