@@ -79,3 +79,12 @@ def test_how_far_a_point_is_outside_is_recorded():
     s = adafw.minimize(f, ball, adafw.FW(), x0=np.zeros(2), max_iterations=0).state
     s.x = np.array([2.0, 0.5])
     assert recorder.measure(s).violation == ball.violation(s.x) == 0.25
+
+
+@pytest.mark.parametrize(("rounded", "told"), [(-1e-20, 0.0), (0.0, 0.0), (1e-20, 1e-20)])
+def test_no_gap_is_below_zero(rounded, told, monkeypatch):
+    f = adafw.UserSum(1, lambda x: 3.0, lambda x, batch: np.ones(2), convex=True)
+    monkeypatch.setattr(adafw.L1Ball, "gap", lambda self, x, g: rounded)
+    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(), x0=np.zeros(2), max_iterations=0)
+    assert r.gap == told
+    assert r.lower_bound == 3.0

@@ -53,15 +53,17 @@ def test_the_first_step_follows_the_gradient_of_all_rows(t):
 
 
 def test_later_steps_follow_what_has_changed_in_the_part():
-    """All rows drawn: g + grad f(x_1) - grad f(x_0)."""
+    """g_t = g + sum (fresh_i - alpha_i) a_i / m, alpha_i being the slope when i was drawn last."""
     f, x, g = model(), np.array([0.5, 0.0, -0.25, 0.0]), np.array([0.1, -3.0, 0.2, 1.0])
-    one = local(f, x, g, t=8)
-    two = local(f, x, g, t=8, iterations=2)
-    rng = np.random.default_rng([0, 8, 0])
-    batches = [np.unique(draw(rng, 12, 12)) for _ in range(2)]
-    slopes = (f.slopes(one, batches[1]) - f.slopes(x, batches[1])) / 12
-    estimate = g + f.combine(slopes, batches[1])
-    np.testing.assert_allclose(two, one + 2 / 11 * (BALL.lmo(estimate) - one), rtol=1e-12)
+    found = [local(f, x, g, t=8, share=0.5, iterations=n) for n in range(1, 7)]
+    rng, alpha = np.random.default_rng([0, 8, 0]), f.slopes(x) / 12
+    for t, point in enumerate(found, 8):
+        batch = np.unique(draw(rng, 12, 6))
+        fresh = f.slopes(x, batch) / 12
+        g = g + f.combine(fresh - alpha[batch], batch)
+        alpha[batch] = fresh
+        x = x + 2 / (t + 2) * (BALL.lmo(g) - x)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-15)
 
 
 def test_parts_and_rounds_draw_batches_of_their_own():
