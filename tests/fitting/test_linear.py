@@ -122,6 +122,15 @@ def test_the_bound_is_the_best_of_all_records():
         assert fit.gap == pytest.approx(fit.value - fit.lower_bound, rel=1e-9)
 
 
+def test_exact_steps_on_float32_data_have_iterates_of_float64():
+    """In float32 they would stall at a relative gap of 4e-7."""
+    rng = np.random.default_rng(0)
+    A = (rng.normal(size=(300, 80)) + 0.5).astype(np.float32)
+    given = plan(loss=losses.Squared(), constraint=adafw.L2Ball(2.0), tol=1e-10)
+    fit = fit_linear(Design(A), A[:, 0] + rng.normal(size=300), given)
+    assert (fit.status, fit.algorithm, fit.coef.dtype) == ("converged", "Corrective", np.float32)
+
+
 def test_newton_steps_on_several_outputs_bring_the_last_digits():
     """One iteration after the first that is good enough."""
     rng = np.random.default_rng(0)
