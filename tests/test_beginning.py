@@ -50,7 +50,7 @@ def test_another_value_or_gap_is_another_problem(name, what, logistic):
 
 
 def test_what_came_down_from_far_has_fewer_digits(logistic):
-    """A gap of 1e8 at first leaves 1e-2 of rounding in all that follows; one of inf says nothing."""
+    """A gap of 1e8 at first leaves 1e-2 of rounding in all that follows; one of inf, nothing."""
     s = stopped(logistic)
     last = as_record(s.records[-1])
     change(s, -1, value=last.value + 5e-3)
