@@ -6,7 +6,7 @@ from scipy import sparse
 
 import adafw
 from adafw import gradients, losses, paths, solver
-from adafw.auto_rate import AutoRate, Control
+from adafw.auto_rate import AutoRate, Control, _keep
 
 ALGORITHMS = {
     "AdaCSFW": adafw.AdaCSFW(),
@@ -70,6 +70,9 @@ def test_limits_hold_for_the_search_too(name):
         r = adafw.minimize(f, ball, algorithm, max_epochs=epochs)
         # Judging a window is one act: it may exceed the limit by what it looks at.
         assert epochs <= r.trace[-1].epoch <= 1.25 * epochs + (1.7 if name == "AdaSVRF" else 0.6)
+    # Nothing but the limit ends a stretch of iterations, in which many windows are judged.
+    r = adafw.minimize(f, ball, algorithm, max_epochs=9.3, record_every=10**9)
+    assert 9.3 <= r.trace[-1].epoch <= 9.3 + (1.7 if name == "AdaSVRF" else 0.6)
     r = adafw.minimize(f, ball, algorithm, max_iterations=57)
     assert r.trace[-1].iteration == 57
     if name != "AdaGrad" and name != "AdaGrad on CSFW":
@@ -196,6 +199,38 @@ def test_a_window_is_judged_by_its_own_bend():
     factor = np.clip((Control().fresh / q) ** 0.5, 1 / Control().most, Control().most)
     assert 1 / Control().most < factor < Control().most
     assert end.search["rate"] == pytest.approx(first * factor, rel=1e-12)
+
+
+def test_a_table_is_asked_where_the_window_began():
+    """Before the first iteration it is empty: that of the end has to do."""
+    projected = adafw.AdaGrad(gradient=gradients.CSFW())
+    path = AutoRate(problem(), adafw.L1Ball(5.0), projected, None, lambda a: paths.Generic(), (20,))
+    for t, wanted in ((0, 2.0), (1, 1.0)):
+        begun, ended = (
+            solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.full(20, value)},
+                         gradient_evaluations=work) for value, work in ((1.0, 40), (2.0, 50))
+        )  # fmt: skip
+        assert (path._promise(ended, begun, 50)[0] == wanted).all()
+
+
+def test_a_point_that_has_settled_moves_no_rate():
+    """f = mean of (x_i + 1)^2, d across the gradient at 0: what its halves promise is rounding."""
+    f = adafw.LinearModel(np.eye(2), -np.ones(2), losses.Squared())
+    algorithm = adafw.AdaFW()
+    path = AutoRate(f, adafw.LInfBall(1.0), algorithm, None, lambda a: paths.Generic(), (2,))
+    s = adafw.minimize(f, adafw.LInfBall(1.0), algorithm, x0=np.zeros(2), max_iterations=1).state
+    for size, kept in ((1e-14, True), (1e-12, False)):
+        _replaced(s, np.zeros(2))
+        s.x = size * np.array([1.0, -1.0 + 1e-13])
+        path._judge(f, s)
+        assert (s.search["rate"] == 0.25) is kept
+
+
+def _replaced(s, x):
+    """A window that began at x, with a rate of 0.25."""
+    s.x = x
+    s.search = {"rate": 0.25}
+    _keep(s, s)
 
 
 def test_windows_grow_with_the_run_up_to_some_epochs():

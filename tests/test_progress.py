@@ -1,10 +1,14 @@
+import io
 import os
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 import adafw
+from adafw.progress import Progress
 
 SCRIPT = """
 import numpy as np, adafw
@@ -20,6 +24,33 @@ def test_a_log_gets_lines_when_asked_for_and_nothing_otherwise(logistic, capfd):
     assert "gap" in capfd.readouterr().err
     adafw.minimize(logistic, ball, adafw.CSFW(), max_seconds=0.4)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_says_how_far_it_is_at_growing_intervals(monkeypatch):
+    now = [50.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    bar = Progress("CSFW", True, lambda: "far")
+    s = SimpleNamespace(gradient_evaluations=60, wall_seconds=2.0)
+
+    def at(seconds, done):
+        now[0] = 50.0 + seconds
+        if bar.due():
+            bar.update(s, 10, done)
+        said = stream.getvalue()
+        stream.seek(0)
+        stream.truncate()
+        return said
+
+    assert at(0.05, 0.1) == ""
+    assert at(0.5, 0.25) == "CSFW   25%  6.0 epochs, 3/s  far\n"
+    assert at(1.4, 0.5) == ""
+    assert at(1.5, 1.5).startswith("CSFW  100%")
+    assert at(2.9, 0.5) == ""
+    bar.record = SimpleNamespace(gap=0.125, value=2.5)
+    assert at(3.0, None) == "CSFW  gap 1.25e-01  f 2.5  6.0 epochs, 3/s  far\n"
+    s.wall_seconds = 0.0
+    assert "6.0 epochs, 0/s" in at(9.0, None)
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")

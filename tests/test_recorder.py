@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw.recorder import Record, Trace, next_geometric
+from adafw.recorder import Clock, Record, Recorder, Trace, next_geometric
 
 
 def test_geometric_times_are_the_ceilings_of_powers():
@@ -48,3 +48,43 @@ def test_nonzeros_are_relative_to_the_radius():
     x0 = np.array([0.0, 1e-14, 1e-12, 1.0])
     r = adafw.minimize(f, adafw.L1Ball(100.0), adafw.FW(), x0=x0, max_iterations=0)
     assert r.trace[-1].nonzeros == 2
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_gradient_that_is_partly_finite_has_no_gap(bad):
+    f = adafw.UserSum(1, lambda x: 1.0, lambda x, batch: np.array([bad, 1.0]), convex=True)
+    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(), x0=np.zeros(2), max_iterations=0)
+    assert r.value == 1
+    assert np.isnan(r.gap)
+
+
+def test_a_pause_counts_nothing_twice(clock):
+    running = Clock(5.0, 7.0)
+    with running:
+        clock.sleep(1.0)
+    assert (running.cpu, running.wall) == (6.0, 8.0)
+    clock.sleep(10.0)
+    with running:
+        clock.sleep(0.5)
+        running.pause()
+        running.pause()
+    assert (running.cpu, running.wall) == (6.5, 8.5)
+
+
+def test_how_far_a_point_is_outside_is_recorded():
+    """In float32, a vertex of the scaled set is outside by its rounding."""
+    f = adafw.UserSum(1, lambda x: 0.0, lambda x, batch: np.zeros_like(x))
+    ball = adafw.L1Ball(2.0)
+    recorder = Recorder(f, ball, None)
+    s = adafw.minimize(f, ball, adafw.FW(), x0=np.zeros(2), max_iterations=0).state
+    s.x = np.array([2.0, 0.5])
+    assert recorder.measure(s).violation == ball.violation(s.x) == 0.25
+
+
+@pytest.mark.parametrize(("rounded", "told"), [(-1e-20, 0.0), (0.0, 0.0), (1e-20, 1e-20)])
+def test_no_gap_is_below_zero(rounded, told, monkeypatch):
+    f = adafw.UserSum(1, lambda x: 3.0, lambda x, batch: np.ones(2), convex=True)
+    monkeypatch.setattr(adafw.L1Ball, "gap", lambda self, x, g: rounded)
+    r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(), x0=np.zeros(2), max_iterations=0)
+    assert r.gap == told
+    assert r.lower_bound == 3.0

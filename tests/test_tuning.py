@@ -5,6 +5,7 @@ import pytest
 
 import adafw
 from adafw.datasets import support_vector
+from adafw.tuning import Trial, power_of_ten, search
 
 
 def problem():
@@ -116,6 +117,76 @@ def test_table_marks_the_best():
     (marked,) = [line for line in lines if "<- best by gap" in line]
     assert f" {tuned.best.exponent} " in marked
     assert any(line.split()[0] == "10^-1" for line in lines)
+
+
+def scripted(values, **options):
+    """A search over given values: exponent -> (what is reached, status)."""
+    asked = []
+
+    def run(i, eta):
+        asked.append(i)
+        reached, status = values.get(i, (9.0, "max_epochs"))
+        return Trial(i, eta, reached, reached, status)
+
+    found = search(run, "value", **options)
+    assert [t.exponent for t in found.trials] == asked
+    return found, asked
+
+
+def test_ties_go_to_the_smaller_rate():
+    found, _ = scripted({-1: (1.0, ""), 0: (1.0, ""), 1: (1.0, "")})
+    assert found.best.exponent == -1
+    assert found.settled
+
+
+def test_what_is_no_number_or_diverged_is_never_the_best():
+    bad = {-2: (math.nan, ""), 0: (0.5, "diverged"), 2: (3.0, "")}
+    assert scripted(bad)[0].best.exponent == 2
+
+
+def test_no_run_begins_when_time_is_over_but_one_does():
+    found, asked = scripted({}, over=lambda: True)
+    assert asked == [-2]
+    assert not found.settled
+    calls = []
+    found, asked = scripted({0: (1.0, "")}, over=lambda: len(calls) > 3 or calls.append(0))
+    assert asked == [-2, 0, 2, -1]
+    assert not found.settled
+
+
+def test_exactly_so_many_runs_as_near_to_the_best_as_there_are():
+    found, asked = scripted({0: (1.0, "")}, exactly=True, max_trials=9)
+    assert asked == [-2, 0, 2, -1, 1, -3, 3, -4, 4]
+    assert found.best.exponent == 0
+    assert len(scripted({0: (1.0, "")}, max_trials=9)[1]) == 5
+
+
+def test_a_search_may_begin_elsewhere():
+    assert scripted({4: (1.0, "")}, first=(4,))[1] == [4, 3, 5]
+
+
+def test_the_time_of_a_run_is_its_own_and_no_more_than_what_is_left(monkeypatch):
+    f, ball = problem()
+    given = []
+
+    def minimize(*args, max_seconds, **limits):
+        given.append(max_seconds)
+        return adafw.minimize(*args, **limits)
+
+    monkeypatch.setattr("adafw.tuning.minimize", minimize)
+    for total, each in ((1e6, 5.0), (1e6, None), (math.inf, None), (3.0, 5.0)):
+        limits = {} if each is None else {"max_seconds": each}
+        adafw.tune(f, ball, adafw.AdaCSFW, max_iterations=1, total_seconds=total, max_trials=3,
+                   **limits)  # fmt: skip
+        least = min(total, math.inf if each is None else each)
+        assert given[-1] == least or 0 <= least - given[-1] < 3
+
+
+@pytest.mark.parametrize(
+    ("i", "text"), [(-3, "10^-3/2"), (-2, "10^-1"), (0, "10^0"), (1, "10^1/2"), (4, "10^2")]
+)
+def test_powers_of_ten_as_the_paper_writes_them(i, text):
+    assert power_of_ten(i) == text
 
 
 def test_bad_arguments():

@@ -8,11 +8,14 @@ is not done again. `--note` writes the tests that failed into the list.
 """
 
 import argparse
+import ast
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -33,6 +36,8 @@ _COPIED = (
     "README.md",
     "CHANGELOG.md",
 )
+#: Long files that see little which others do not.
+_LATE = ("tests/paper", "tests/sklearn/test_checks.py", "tests/contracts/test_sets_at_random.py")
 
 __all__ = ["copy_of_project", "key", "load", "main", "planted", "stages", "table"]
 
@@ -56,24 +61,53 @@ def copy_of_project() -> Path:
 
 def stages(slip: dict, tree: Path) -> list[list[str]]:
     """What to run, in order, until something fails: the test known to see it, the file that mirrors
-    the source, then all of the list."""
+    the source, of the list those that name what is changed, then the rest."""
     parts = Path(slip["file"]).relative_to("src/adafw").parts
     mirror = Path("tests", *parts[:-1], f"test_{parts[-1]}").as_posix()
+    listed = [file for test in slip["tests"] for file in _files(test, tree)]
+    words = names_around(tree / slip["file"], slip["line"])
+    told = [test for test in listed if words & _words(tree / test.split("::")[0])]
     found: list[list[str]] = []
     known: set[str] = set()
-    for stage in ([slip["seen"]] if "seen" in slip else [], [mirror], slip["tests"]):
+    for stage in ([slip["seen"]] if "seen" in slip else [], [mirror], told, listed):
         there = [t for t in stage if t not in known and (tree / t.split("::")[0]).exists()]
         known |= set(there)
         if there:
-            found.append(there)
+            found.append(sorted(dict.fromkeys(there), key=lambda test: test.startswith(_LATE)))
     return found
+
+
+def _files(test: str, tree: Path) -> list[str]:
+    """The files of a folder of tests; a file or one of its tests is its own."""
+    place = tree / test
+    if not place.is_dir():
+        return [test]
+    return [file.relative_to(tree).as_posix() for file in sorted(place.rglob("test_*.py"))]
+
+
+def _words(file: Path) -> set[str]:
+    return set(re.findall(r"\w+", file.read_text())) if file.exists() else set()
+
+
+def names_around(file: Path, line: str) -> set[str]:
+    """Functions and classes that a line stands in."""
+    text = file.read_text()
+    numbers = [k for k, words in enumerate(text.splitlines(), 1) if words.strip() == line]
+    return {
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__")
+        for number in numbers
+        if node.lineno <= number <= (node.end_lineno or number)
+    }
 
 
 def try_slip(slip: dict, garden: Garden) -> Verdict:
     """Runs its stages."""
     verdict = Verdict("stale")
+    todo = stages(slip, garden.tree) if (garden.tree / slip["file"]).exists() else []
     with garden.plant(slip) as there:
-        for tests in stages(slip, garden.tree) if there else []:
+        for tests in todo if there else []:
             verdict = garden.test(tests)
             if verdict.result != "passed":
                 break
@@ -124,6 +158,8 @@ def main() -> int:
     slips = [slip for slip in every if not options.only or options.only in slip["file"]]
     if options.first:
         slips = slips[:: max(1, len(slips) // options.first)][: options.first]
+    # What is not known first, then what has to be compiled.
+    slips.sort(key=lambda slip: ("same" in slip, "seen" in slip, "kernels" in slip["file"]))
     options.out.mkdir(parents=True, exist_ok=True)
     kept = options.out / "found.json"
     found: dict[str, str] = json.loads(kept.read_text()) if kept.is_file() else {}
@@ -133,7 +169,7 @@ def main() -> int:
         gardens.put(garden)
 
     def work(slip: dict) -> None:
-        garden = gardens.get()
+        garden, start = gardens.get(), time.monotonic()
         try:
             verdict = try_slip(slip, garden)
         finally:
@@ -142,7 +178,8 @@ def main() -> int:
         if verdict.test:
             slip["seen"] = verdict.test
         kept.write_text(json.dumps(found, indent=1))
-        print(f"{verdict.result:8} {key(slip)}  [{verdict.test}]", flush=True)
+        took = f"{time.monotonic() - start:4.0f} s"
+        print(f"{verdict.result:8} {took} {key(slip)}  [{verdict.test}]", flush=True)
 
     try:
         with ThreadPoolExecutor(options.jobs) as pool:

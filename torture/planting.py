@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Seconds after which a slip counts as seen: it made a test hang.
-PATIENCE = 1200
+#: Seconds in which no test ended, after which a slip counts as seen: it made one hang.
+PATIENCE = 240
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::\w+)*)", re.MULTILINE)
 
 
@@ -162,14 +162,16 @@ def _run(tests: list[str], output: Path) -> int | None:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    end = time.monotonic() + PATIENCE
-    code = None
+    end, said, code = time.monotonic() + PATIENCE, 0, None
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
             break
         time.sleep(0.05)
+        size = output.stat().st_size if output.exists() else 0
+        if size != said:  # a dot for every test
+            end, said = time.monotonic() + PATIENCE, size
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     if code is None:

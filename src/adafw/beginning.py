@@ -96,8 +96,8 @@ def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
     gaps = rows[:, Record._fields.index("gap")]
     # Of gradients that came down from far, digits are lost that belong to the first ones.
     far = 1e-10 * float(np.max(gaps[np.isfinite(gaps)], initial=0.0))
+    scale = float(np.nansum(np.abs([then.value, then.gap])))
     for name, was, is_now in (("objective", then.value, now.value), ("set", then.gap, now.gap)):
-        scale = abs(then.value) + abs(then.gap)
         # Another path or machine sums in another order; float32 data leave no more digits than
         # that.
         if not abs(was - is_now) <= 1e-6 * scale + far and not math.isnan(was):

@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from adafw.fitting import Checkpoint, Deadline, Design, Settings, Targets, fit_targets
 from adafw.fitting import checkpoint as files
+from adafw.fitting.notices import notices
 from adafw.fitting.storage import write_arrays
 from adafw.losses import Logistic
 
@@ -199,6 +201,41 @@ def test_what_is_kept_of_a_fit_is_what_it_was_then(tmp_path):
     assert (sorted(back.finished), back.current) == ([0, 1], {})
 
 
+@pytest.mark.parametrize("ends", ["time", "keyboard"])
+def test_what_had_begun_stays_where_it_was_when_all_end(ends, tmp_path):
+    """Neither thrown away nor carried on: the second fit waits for the next call."""
+    A, targets = problem(classes=3)
+    begun = fit_targets(Design(A), targets, plan(**{**LONG, "max_epochs": 3})).fits
+    kept = Checkpoint(tmp_path / "c", {})
+    for k in (0, 1):
+        kept.current[k] = begun[k].resume
+
+    def watch(k, record):
+        if ends == "keyboard":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    deadline = Deadline(0.0 if ends == "time" else 300.0)
+    settings = plan(**LONG, n_jobs=1)
+    fits = fit_targets(
+        Design(A), targets, settings, checkpoint=kept, watch=watch, deadline=deadline
+    ).fits
+    status = "max_seconds" if ends == "time" else "interrupted"
+    assert fits[0].status == status
+    assert fits[1].status in (status, "max_seconds")
+    assert fits[2].status == "not started"
+    np.testing.assert_array_equal(fits[1].coef, begun[1].coef)
+    assert fits[1].n_iter == begun[1].n_iter > 0
+    assert sorted(kept.current) == [0, 1]
+
+
+def test_every_difference_of_a_checkpoint_is_named(tmp_path):
+    A, targets = problem()
+    fit = fit_targets(Design(A), targets, plan(max_epochs=1)).fits[0]
+    Checkpoint(tmp_path / "c", {"loss": "a", "seed": 1, "tol": 2}).finish(0, fit)
+    with pytest.raises(ValueError, match="another fit: loss, tol, new differ"):
+        Checkpoint(tmp_path / "c", {"loss": "b", "seed": 1, "tol": 3, "new": 0}).load()
+
+
 def test_a_failure_in_a_thread_is_raised():
     A, _ = problem()
     bad = Targets((np.ones(300), np.full(300, 5.0)))
@@ -231,6 +268,26 @@ def test_notices():
     assert "(max_epochs=2 is used up)" in late.text
     (wide,) = fit_targets(Design(A), targets, plan(radius=1e5)).notices
     assert (wide.kind, "the radius 100000 has no effect" in wide.text) == ("no effect", True)
+
+
+def fit(**changes):
+    whole = fit_targets(Design(problem()[0]), problem()[1], plan(max_epochs=1)).fits[0]
+    return replace(whole, value=2.0, radius_matters=True, **changes)
+
+
+def test_the_fit_that_is_furthest_from_its_tolerance_is_told():
+    late = [fit(gap=gap, status=s) for gap, s in ((0.5, "stalled"), (1.0, "max_epochs"))]
+    done = fit(gap=1.8, status="converged")
+    (one,) = notices([done, *late], plan())
+    assert "gap 1 is 0.5 of the value 2, tol=0.0001 was asked for; raise max_epochs" in one.text
+    (one,) = notices([late[0]], plan())
+    assert "(rounding allows no more progress)" in one.text
+
+
+def test_a_radius_that_one_class_feels_has_an_effect():
+    flat = replace(fit(gap=0.0, status="converged"), radius_matters=False)
+    assert [n.kind for n in notices([flat, flat], plan())] == ["no effect"]
+    assert notices([flat, fit(gap=0.0, status="converged")], plan()) == ()
 
 
 def test_predictor_is_made_of_the_fits():

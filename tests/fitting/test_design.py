@@ -35,6 +35,14 @@ def test_the_scale_is_that_of_the_weighted_rows():
     assert scale[2] == scale[1]  # a feature that does not vary takes the largest variance
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_what_hardly_varies_is_told_in_any_unit(unit):
+    """Variances of 1, 1e-8 and 1e-12 of the largest: the last may be rounding."""
+    A = unit * np.outer([1.0, -1.0, 1.0, -1.0], [1.0, 1e-4, 1e-6])
+    np.testing.assert_allclose(Design(A).scale / unit**2, [1.0, 1e-8, 1.0])
+    np.testing.assert_array_equal(Design(np.ones((3, 2))).scale, np.ones(2))
+
+
 @pytest.mark.parametrize("loss", [adafw.losses.Squared(), adafw.losses.Huber(0.3)], ids=repr)
 def test_weights_are_copies_of_rows_with_an_intercept_too(loss):
     rng = np.random.default_rng(1)

@@ -13,12 +13,14 @@ from adafw.fitting.judge import PATIENCE, SHORT_PATIENCE, Judge
 from adafw.recorder import Record
 
 
-def judge(tol=1e-3, every=1, ball=None, dtype=np.float64, fit_intercept=False, weights=None):
+def judge(
+    tol=1e-3, every=1, ball=None, dtype=np.float64, fit_intercept=False, weights=None, choice=None
+):
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(30, 4)), rng.choice([-1.0, 1.0], 30)
     risk = Design(A, weights).risk(y, adafw.losses.Logistic(), fit_intercept)
     ball = ball or adafw.L1Ball(2.0)
-    choice = Choice(adafw.FW(), math.inf)
+    choice = choice or Choice(adafw.FW(), math.inf)
     return Judge(risk, ball, tol, every, choice, np.dtype(dtype))
 
 
@@ -60,6 +62,50 @@ def test_a_lower_value_or_a_tighter_gap_is_progress(progress):
     assert one(x, record(2 * SHORT_PATIENCE, *progress))
 
 
+def test_a_billionth_of_the_value_is_no_progress():
+    one = judge(tol=0.0)
+    x = SimpleNamespace(x=np.zeros(4))
+    said = [one(x, record(k, 7.0 - k * 1e-10, 0.5)) for k in range(SHORT_PATIENCE + 1)]
+    assert said == [False] * SHORT_PATIENCE + [True]
+
+
+def test_estimated_gradients_never_stall():
+    one = judge(tol=0.0, choice=Choice(adafw.SFW(), math.inf))
+    x = SimpleNamespace(x=np.zeros(4))
+    assert not any(one(x, record(k, 1.0, 0.5)) for k in range(3 * PATIENCE))
+
+
+def test_a_value_near_what_the_loss_is_never_below_is_good_enough():
+    """Where the gap is large all the same, as far from the minimum of separable data."""
+    one = judge(tol=1e-3)
+    x = np.zeros(4)
+    assert one.risk.f.lower_bound == 0
+    small = record(0, 0.0, 0.5)
+    assert one.certificate(x, small).gap == 0
+    assert one(SimpleNamespace(x=x), small)
+    assert one.verdict == "converged"
+
+
+def test_a_point_just_inside_the_boundary_has_a_radius_that_matters():
+    """f is flat there, so that nothing but the place of x says so."""
+    risk = Design(np.zeros((2, 1))).risk(np.array([0.0, 2.0]), adafw.losses.Squared(), False)
+    one = Judge(risk, adafw.L1Ball(10.0), 0.0, 1, Choice(adafw.FW(), math.inf), np.dtype(float))
+    assert one.radius_matters(np.array([9.95]), 1.0)
+    assert not one.radius_matters(np.array([9.85]), 1.0)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 20])
+def test_a_record_that_a_stop_added_is_no_idle_one(cut):
+    """Records off the beat are those of the last iterate; the whole run does not have them."""
+    every = 5
+    beat = [record(k * every, 1.0, 0.5) for k in range(PATIENCE + 1)]
+    x, one = SimpleNamespace(x=np.zeros(4)), judge(tol=0.0, every=every)
+    stopped = [*beat[: cut + 1], record(cut * every + 2, 1.0, 0.5)]
+    one.restore(SimpleNamespace(records=[tuple(r) for r in stopped]), 0.0)
+    said = [one(x, r) for r in beat[cut + 1 :]]
+    assert said == [False] * (len(said) - 1) + [True]
+
+
 @pytest.mark.parametrize("cut", range(SHORT_PATIENCE + 2))
 def test_a_resumed_run_stalls_where_the_whole_one_does(cut):
     records = [record(k, 1.0, 0.5) for k in range(SHORT_PATIENCE + 1)]
@@ -75,6 +121,8 @@ def test_a_radius_is_idle_where_ten_times_the_set_would_gain_nothing(delta, matt
     risk = Design(np.ones((2, 1))).risk(np.array([0.0, 2.0]), adafw.losses.Squared(), False)
     one = Judge(risk, adafw.L1Ball(10.0), 0.0, 1, Choice(adafw.FW(), math.inf), np.dtype(float))
     assert one.radius_matters(np.array([1 + delta]), 1.0) is matters
+    # Beside a value a hundred times as large, a hundred times as much is nothing.
+    assert one.radius_matters(np.array([1 + 100 * delta]), 100.0) is matters
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

@@ -8,7 +8,15 @@ import pytest
 
 import adafw
 from adafw import losses
-from adafw.fitting import Checkpoint, Design, Settings, fit_linear, linear
+from adafw.fitting import (
+    Checkpoint,
+    Design,
+    Settings,
+    Targets,
+    fit_linear,
+    fit_targets,
+    linear,
+)
 from adafw.fitting.choice import automatic
 
 
@@ -80,6 +88,60 @@ def test_start_outside_is_projected_or_ignored():
     ball = adafw.L1Ball(2.0)
     bare = adafw.UserSet(ball.lmo, lambda s, d: np.zeros(s, d), ball.contains)
     fit_linear(*data(), plan(constraint=bare), start=far)
+
+    def begun(start, constraint=ball):
+        return fit_linear(*data(), plan(constraint=constraint), start=start, seconds=0.0).coef
+
+    skew, inside = np.arange(20.0), np.linspace(-0.1, 0.1, 20)
+    np.testing.assert_array_equal(begun(skew), ball.project(skew))
+    np.testing.assert_array_equal(begun(inside), inside)
+    np.testing.assert_array_equal(begun(inside, bare), inside)
+    assert not begun(skew, bare).any()
+    assert not begun(np.zeros(7)).any(), "coefficients of other data say nothing"
+
+
+def test_records_are_an_epoch_apart_and_never_more_than_a_hundred_iterations():
+    def every(algorithm, m):
+        return linear._record_every(algorithm, m)
+
+    assert every(adafw.CSFW(batch_size=10), 300) == 30
+    assert every(adafw.CSFW(batch_size=1), 10**6) == 100
+    assert every(adafw.SFW(batch_size=400), 300) == 1
+    assert every(adafw.Corrective(), 300) == 1
+    assert every(adafw.FW(), 300) == 5
+
+
+def test_the_bound_is_the_best_of_all_records():
+    """Estimated gradients come and go: an earlier iterate may have proved more than the last."""
+    given = dict(algorithm="SFW", tol=0)
+    fits = [fit_linear(*data(), plan(**given, max_epochs=n)) for n in range(3, 9)]
+    last = [fit.trace[-1].value - fit.trace[-1].gap for fit in fits]
+    assert any(fit.lower_bound > bound for fit, bound in zip(fits, last, strict=True))
+    for fit in fits:
+        assert fit.lower_bound == (fit.trace["value"] - fit.trace["gap"]).max()
+        assert fit.gap == pytest.approx(fit.value - fit.lower_bound, rel=1e-9)
+
+
+def test_exact_steps_on_float32_data_have_iterates_of_float64():
+    """In float32 they would stall at a relative gap of 4e-7."""
+    rng = np.random.default_rng(0)
+    A = (rng.normal(size=(300, 80)) + 0.5).astype(np.float32)
+    given = plan(loss=losses.Squared(), constraint=adafw.L2Ball(2.0), tol=1e-10)
+    fit = fit_linear(Design(A), A[:, 0] + rng.normal(size=300), given)
+    assert (fit.status, fit.algorithm, fit.coef.dtype) == ("converged", "Corrective", np.float32)
+
+
+def test_newton_steps_on_several_outputs_bring_the_last_digits():
+    """One iteration after the first that is good enough."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X + rng.normal(size=X.shape)).argmax(axis=1)
+    targets = Targets.of_classes(y, joint=True)
+    settings = Settings(radius=2.0, tol=1e-2)
+    (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
+    assert fit.algorithm == "Newton"
+    reached = fit.trace["gap"] <= 1e-2 * fit.trace["value"]
+    assert reached.tolist()[-3:] == [False, True, True]
 
 
 def test_choice_by_data_and_set():

@@ -1,10 +1,14 @@
 """Which radius is chosen from scores, and what a search may look at and use."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from adafw.fitting import Settings
-from adafw.fitting.radii import Problem, Scores
+import adafw
+from adafw.fitting import Deadline, Settings
+from adafw.fitting.radii import Problem, Scores, Tangent, _Walk, walk
 from adafw.sklearn import FrankWolfeRegressorCV
 
 
@@ -73,3 +77,78 @@ def test_a_search_leaves_time_for_the_fit(monkeypatch):
     model = FrankWolfeRegressorCV(radii=[0.1, 1.0], cv=2, max_seconds=1e6)
     with pytest.raises(ValueError, match="no radius has a finite score in every fold"):
         model.fit(rng.normal(size=(20, 2)), rng.normal(size=20))
+
+
+def apart(multi_class="ovr", **changes):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3))
+    y = np.array(["a", "b", "c"])[(X + 0.5 * rng.normal(size=X.shape)).argmax(axis=1)]
+    settings = Settings(radius=1.0, multi_class=multi_class, **changes)
+    return Problem(X, y, None, settings, "classification", np.unique(y))
+
+
+def test_a_tangent_is_the_sum_of_those_of_all_classes():
+    """At coefficients that differ by class, by hand: the mean logistic loss and its gradient."""
+    given = apart(fit_intercept=False)
+    design, targets = given.part()
+    coef = np.random.default_rng(1).normal(size=(3, 3)) / 4
+    at = Tangent.at(design, targets, given.settings, coef)
+    value = inner = steepness = 0.0
+    for y, x in zip(targets.vectors, coef, strict=True):
+        margins = y * (given.X @ x)
+        g = given.X.T @ (-y / (1 + np.exp(margins))) / len(y)
+        value += np.log1p(np.exp(-margins)).mean()
+        inner += g @ x
+        steepness += np.abs(g).max()
+    np.testing.assert_allclose([at.value, at.inner, at.steepness], [value, inner, steepness])
+    assert at.least == 0
+    assert at.gap(0.7) == pytest.approx(inner + 0.7 * steepness)
+    assert at.size == pytest.approx(value)
+
+
+def test_a_walk_begins_on_the_line_through_the_last_two():
+    """Entries that are 0, or would change their sign, are 0; too far ahead, the last one counts."""
+    steps = _Walk(*apart().part(), apart().settings, Deadline(None))
+    ball = adafw.L1Ball(3.0)
+    assert steps._starts(1.0, ball) is None
+    first, second = [np.array([1.0, 0.5, 0.0, -2.0])], [np.array([2.0, 0.2, 0.0, -1.0])]
+    steps.known = [(1.0, first)]
+    assert steps._starts(2.0, ball) is first
+    steps.known = [(1.0, first), (2.0, second)]
+    np.testing.assert_allclose(steps._starts(3.0, ball)[0], [3.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(steps._starts(2.5, ball)[0], [2.5, 0.05, 0.0, -0.5])
+    assert steps._starts(4.1, ball) is second
+    assert steps._starts(2.0, ball) is second
+    free = adafw.UserSet(ball.lmo, lambda s, d: np.zeros(s, d), ball.contains)
+    assert steps._starts(3.0, free) is second
+
+
+def test_a_walk_ends_with_the_time_and_goes_through_all_radii():
+    given = apart()
+    design, targets = given.part()
+    found = list(walk(design, targets, given.settings, [0.1, 0.4, 2.0], Deadline(None)))
+    assert [radius for radius, _ in found] == [0.1, 0.4, 2.0]
+    for radius, fitted in found:
+        norms = np.abs(fitted.predictor.coef).sum(axis=1)
+        np.testing.assert_allclose(norms, radius, rtol=1e-6)
+    assert list(walk(design, targets, given.settings, [0.1], Deadline(0.0))) == []
+
+
+def test_one_class_that_time_has_cut_short_is_enough_to_end_a_walk(monkeypatch):
+    given = apart()
+    design, targets = given.part()
+    steps = _Walk(design, targets, given.settings, Deadline(None))
+    whole = steps.to(0.5, 1e-4)
+    cut = replace(whole, fits=(replace(whole.fits[0], status="max_seconds"), *whole.fits[1:]))
+    monkeypatch.setattr("adafw.fitting.radii.fit_targets", lambda *a, **k: cut)
+    assert steps.to(0.6, 1e-4) is None
+    struck = replace(whole, interrupted=True)
+    monkeypatch.setattr("adafw.fitting.radii.fit_targets", lambda *a, **k: struck)
+    with pytest.raises(KeyboardInterrupt):
+        steps.to(0.6, 1e-4)
+
+
+def test_a_gap_is_never_below_zero():
+    assert Tangent(1.0, -2.0, 1.0, 0.0).gap(1.0) == 0
+    assert Tangent(1.0, -2.0, 1.0, 0.0).gap(3.0) == 1
+    assert Tangent(-3.0, 0.0, 1.0, -math.inf).size == 3

@@ -6,7 +6,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from adafw import losses
 from adafw.fitting import LinearPredictor, Targets
-from adafw.fitting.targets import decide_task
+from adafw.fitting.targets import decide_task, looks_like_classes
 
 
 def test_one_against_rest():
@@ -74,6 +74,22 @@ def test_task():
     assert decide_task(numbers, loss=losses.Logistic()) == "classification"
     with pytest.raises(ValueError, match="loss logistic does not fit the task regression"):
         decide_task(labels, "regression", "logistic")
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (np.arange(20.0), True),
+        (np.arange(21.0), False),
+        (np.arange(19.0) + 0.5, False),
+        (np.array([0.5, 1.5, 0.5]), True),
+        (np.array([0.5, 1.5, 2.5]), False),
+        (np.array([True, False, True]), True),
+        (np.arange(30).astype(str), True),
+    ],
+)
+def test_what_looks_like_classes(y, classes):
+    assert looks_like_classes(y) is classes
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

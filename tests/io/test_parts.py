@@ -232,6 +232,7 @@ class Taken:
         self.y = []
 
     def append(self, lines):
+        assert len(lines.y) < 3, "a heap beyond twice its limit is never held in memory"
         self.y += lines.y.tolist()
 
 

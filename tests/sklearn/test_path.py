@@ -15,6 +15,7 @@ from adafw.sklearn import (
     matching_radius,
     radius_path,
 )
+from adafw.sklearn.path import RadiusPath, _nonzeros
 from sklearn import datasets
 
 
@@ -77,6 +78,36 @@ def test_path_equals_single_fits(cancer):
         assert path.nonzeros[k] == np.count_nonzero(path.coefs[k])
     assert (np.diff(path.values) < 0).all()
     assert path.best.radius == path.radii[np.argmax(path.scores)]
+
+
+def test_a_path_is_read_by_radius_and_by_score():
+    """At a radius that begins a model, that one counts; of equal scores, the smallest radius."""
+    numbers = np.array([1.0, 2.0, 4.0])
+    path = RadiusPath(
+        radii=numbers, coefs=numbers, intercepts=numbers, values=numbers, gaps=numbers,
+        nonzeros=numbers, scores=np.array([0.1, 0.7, 0.7]), models=("a", "b", "c"),
+        uppers=np.array([2.0, 4.0, 5.0]), bound=0.1,
+    )  # fmt: skip
+    assert [path.at(r) for r in (1.0, 1.9, 2.0, 3.9, 4.0, 5.0)] == ["a", "a", "b", "b", "c", "c"]
+    for outside in (0.99, 5.01, np.nan):
+        with pytest.raises(ValueError, match="radius must be between 1 and 5"):
+            path.at(outside)
+    assert path.best == "b"
+
+
+def test_what_rounding_leaves_is_no_coefficient():
+    assert _nonzeros(np.array([0.0, 1e-14, -1e-12, 3.0]), 100.0) == 2
+    assert _nonzeros(np.array([0.0, 1e-14, -1e-12, 3.0]), 1.0) == 3
+
+
+def test_a_solution_a_little_inside_has_no_penalty():
+    """Least squares in a ball that is a thousandth larger: nothing but rounding holds it back."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    norm = np.abs(np.linalg.lstsq(X, y, rcond=None)[0]).sum()
+    how = dict(loss="squared", fit_intercept=False)
+    assert matching_penalty(X, y, 1.001 * norm, **how) == np.inf
+    assert np.isfinite(matching_penalty(X, y, 0.999 * norm, **how))
 
 
 @pytest.mark.filterwarnings("ignore:the radius:UserWarning")

@@ -35,3 +35,24 @@ def test_passes_are_steps_on_batches_in_a_new_order_each(weighted):
         np.testing.assert_allclose(s.coef, x, rtol=1e-9)
         assert s.intercept == pytest.approx(b, rel=1e-9)
         assert s.t == t
+
+
+def test_batches_without_weight_are_passed_over():
+    """They have no gradient; a mean of weights 0 would be none."""
+    rng = np.random.default_rng(1)
+    A, y = rng.normal(size=(2 * _BATCH, 2)), rng.normal(size=2 * _BATCH)
+    plan = Settings(radius=0.7, learning_rate=0.3, loss="squared", seed=5).plan("regression")
+    order = np.random.default_rng([5, 0]).permutation(len(y))
+    w = np.zeros(len(y))
+    w[order[_BATCH:]] = 1.0
+    s = Stream.begin(Design(A, w), y, plan, None, 0.0).advance(Design(A, w), y, plan)
+    assert s.t == 1
+    assert np.isfinite(s.coef).all()
+    assert s.coef.any()
+
+
+def test_an_intercept_without_a_derivative_stays():
+    A, y = np.ones((4, 1)), np.zeros(4)
+    plan = Settings(radius=0.7, learning_rate=0.3, loss="squared", seed=5).plan("regression")
+    s = Stream.begin(Design(A), y, plan, None, 0.0).advance(Design(A), y, plan)
+    assert s.intercept == 0

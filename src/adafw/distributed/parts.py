@@ -59,7 +59,7 @@ class HeldPart:
     block: Block
     _doubled: Rows | None = None
     _working: tuple[NDArray[np.int64], WorkingRows] | None = None
-    _narrow: tuple[NDArray[np.int64], Rows] | None = None
+    _narrow: tuple[str, NDArray[np.int64], Rows] | None = None
     _model: tuple[str, Rows, LinearModel] | None = field(default=None, repr=False)
 
     @classmethod
@@ -94,9 +94,10 @@ class HeldPart:
             rows = self._doubled
         if columns is None:
             return rows
-        if self._narrow is None or not np.array_equal(self._narrow[0], columns):
-            self._narrow = (columns, rows.columns(columns))
-        return self._narrow[1]
+        known = self._narrow
+        if known is None or known[0] != dtype or not np.array_equal(known[1], columns):
+            known = self._narrow = (dtype, columns, rows.columns(columns))
+        return known[2]
 
     def working(self, chosen: NDArray[np.int64]) -> WorkingRows:
         if self._working is None or not np.array_equal(self._working[0], chosen):

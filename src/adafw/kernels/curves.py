@@ -9,7 +9,8 @@ import numpy as np
 
 from adafw.kernels.codes import LOGISTIC, SQUARED
 from adafw.kernels.jit import jit
-from adafw.kernels.rows import Stored, add_rows, row_dots
+from adafw.kernels.parts import Stored
+from adafw.kernels.rows import add_rows, row_dots
 from adafw.typing import Array
 
 BLOCK = 128

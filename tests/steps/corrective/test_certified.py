@@ -10,6 +10,7 @@ import adafw
 from adafw import losses
 from adafw.constraints import Hull, L1Ball, NuclearBall
 from adafw.objectives import MatrixModel
+from adafw.steps.corrective.hull import HullCorrector
 
 
 def regression(m: int = 50, n: int = 6) -> tuple[Any, Any]:
@@ -37,6 +38,17 @@ def test_one_model_on_two_hulls() -> None:
         assert result.status == "converged"
         assert result.value == pytest.approx(value, rel=1e-12)
         assert float(g @ result.x - (V @ g).min()) <= 2e-9
+
+
+def test_columns_of_a_hull_are_kept_while_they_are_in_use() -> None:
+    """Each is as long as the data: those of vertices that have left would fill the memory."""
+    A, y = regression()
+    f, corrector = adafw.LinearModel(A, y, losses.Squared()), HullCorrector()
+    vertices = np.random.default_rng(3).standard_normal((8, A.shape[1]))
+    for chosen in ([0, 3], [3, 5, 1], [5]):
+        columns = corrector._columns(f, vertices, np.array(chosen))
+        np.testing.assert_allclose(columns, A @ vertices[chosen].T, rtol=1e-12)
+        assert sorted(corrector._images[f][1]) == sorted(chosen)
 
 
 def test_predictions_that_come_down_from_far_keep_their_digits() -> None:

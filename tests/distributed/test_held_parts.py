@@ -1,0 +1,138 @@
+"""A part on a worker, without a cluster: what it is asked for twice is what was asked for."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw.distributed.parts import OPERATIONS, Header, HeldPart, summed
+from adafw.distributed.recipes import Block
+
+RNG = np.random.default_rng(0)
+A = np.round(RNG.normal(size=(9, 5)) * (RNG.random((9, 5)) < 0.7), 3)
+Y, W = RNG.choice([-1.0, 1.0], 9), RNG.uniform(0.5, 2, 9)
+
+
+def held(kind="csr", dtype=np.float64, rows=slice(None), weight=W):
+    X = A[rows].astype(dtype)
+    block = Block(sparse.csr_array(X) if kind == "csr" else X, Y[rows],
+                  None if weight is None else weight[rows])  # fmt: skip
+    return HeldPart.of(block, "one")
+
+
+def ask(part, operation, x=None, own=None, dtype="float64", columns=None, **common):
+    common = {"dtype": dtype, "columns": columns, **common}
+    return OPERATIONS[operation](part, x, common, own or {})
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_columns_are_seen_in_the_dtype_that_is_asked_for(kind):
+    """In float32 first, then in float64, then others: none is taken for another."""
+    part, columns, x = held(kind, np.float32), np.array([3, 0]), np.array([1.0, 1e-9])
+    exact = A.astype(np.float32).astype(float)
+    for dtype in ("float32", "float64", "float32"):
+        _, z = ask(part, "dot", x.astype(dtype), dtype=dtype, columns=columns)
+        assert z.dtype == dtype
+        np.testing.assert_allclose(z, exact[:, columns] @ x, rtol=1e-6, atol=1e-6)
+    (gram,), _ = ask(part, "gram", own={"p": W}, columns=columns)
+    assert gram.dtype == np.float64
+    np.testing.assert_allclose(gram, (exact[:, columns].T * W) @ exact[:, columns], rtol=1e-12)
+    _, z = ask(part, "dot", x, columns=np.array([0, 3]))
+    np.testing.assert_allclose(z, exact[:, [0, 3]] @ x, rtol=1e-15)
+    _, z = ask(part, "dot", np.ones(5))
+    np.testing.assert_allclose(z, exact.sum(axis=1), rtol=1e-6)
+
+
+def test_working_sets_follow_the_columns_that_are_chosen():
+    part, p = held(), RNG.random(9)
+    for chosen in ([1, 4], [4, 1], [2, 4, 0], [1, 4]):
+        (total,), _ = ask(part, "working_combine", own={"p": p}, chosen=np.array(chosen))
+        np.testing.assert_allclose(total, p @ A[:, chosen])
+
+
+def test_a_lower_triangle_from_a_row_on():
+    part, p, chosen = held(), RNG.random(9), np.array([3, 0, 2, 4])
+    whole = (A[:, chosen].T * p) @ A[:, chosen]
+    for first in (0, 1, 3):
+        (total,), _ = ask(part, "working_gram", own={"p": p}, chosen=chosen, first=first)
+        lower = [whole[i, j] for i in range(first, 4) for j in range(i + 1)]
+        np.testing.assert_allclose(total, lower)
+
+
+@pytest.mark.parametrize("weight", [None, W])
+def test_the_risk_of_parts_is_that_of_the_whole(weight):
+    """Of uneven parts with uneven weights; one whose weights are all 0 adds nothing."""
+    loss, x = adafw.losses.Logistic(), RNG.normal(size=5)
+    f = adafw.LinearModel(A, Y, loss, weight)
+    total = 9.0 if weight is None else weight.sum()
+    cuts = (slice(0, 2), slice(2, 3), slice(3, 9))
+    answers = [ask(held(rows=c, weight=weight), "risk", x, loss=loss, total=total)[0] for c in cuts]
+    silent = held(rows=slice(0, 4), weight=np.zeros(9))
+    answers.append(ask(silent, "risk", x, loss=loss, total=total)[0])
+    value, g = sum(a[0] for a in answers), sum(a[1] for a in answers)
+    assert value == pytest.approx(f.value(x), rel=1e-12)
+    np.testing.assert_allclose(g, f.gradient(x), rtol=1e-12)
+    assert summed(answers)[0] == pytest.approx(value, rel=1e-15)
+
+
+def test_a_model_is_kept_for_one_loss_and_one_kind_of_rows():
+    part, x = held(), RNG.normal(size=5)
+    for loss in (adafw.losses.Logistic(), adafw.losses.SquaredHinge(), adafw.losses.Logistic()):
+        (value, _), _ = ask(part, "risk", x, loss=loss, total=W.sum())
+        assert value == pytest.approx(adafw.LinearModel(A, Y, loss, W).value(x), rel=1e-12)
+
+
+def test_moments_of_rows_without_weight():
+    _, (total, mean, variance) = ask(held(), "moments", own={"p": np.zeros(9)})
+    assert (total, mean.any(), variance.any()) == (0.0, False, False)
+    _, (total, mean, variance) = ask(held(), "moments", own={"p": W})
+    assert total == pytest.approx(W.sum())
+    np.testing.assert_allclose(mean, np.average(A, axis=0, weights=W))
+    np.testing.assert_allclose(variance, np.average((A - mean) ** 2, axis=0, weights=W))
+
+
+@pytest.mark.parametrize("change", ["value", "row", "column", "none"])
+def test_a_mark_depends_on_every_entry_and_its_place_but_not_on_the_cut(change):
+    whole = ask(held(), "mark", own={"start": 0})[1]
+    parts = [ask(held(rows=c), "mark", own={"start": c.start})[1] for c in
+             (slice(0, 4), slice(4, 9))]  # fmt: skip
+    assert sum(parts) % 2**64 == whole
+    X = A.copy()
+    X[0, 0], X[3, 2] = 7.0, 8.0
+    other = X.copy()
+    if change == "value":
+        other[3, 2] += 1e-15 * 8
+    elif change == "row":
+        other[[2, 3]] = X[[3, 2]]
+    elif change == "column":
+        other[:, [0, 2]] = X[:, [2, 0]]
+    marks = [
+        ask(HeldPart.of(Block(sparse.csr_array(Z), Y), "z"), "mark", own={"start": 0})[1]
+        for Z in (X, other)
+    ]
+    assert (marks[0] == marks[1]) is (change == "none")
+
+
+@pytest.mark.parametrize("name", ["rows", "stored", "largest", "y", "weight", "names"])
+def test_a_header_tells_other_rows(name):
+    one = held().header()
+    assert one.is_of(held().header())
+    other = {
+        "rows": held(rows=slice(0, 8)).header(),
+        "stored": held("dense").header(),
+        "largest": Header(**{**vars(one), "largest": 2 * one.largest}),
+        "y": Header(**{**vars(one), "y": -one.y}),
+        "weight": Header(**{**vars(one), "weight": None}),
+        "names": Header(**{**vars(one), "names": ("a", "b", "c", "d", "e")}),
+    }[name]
+    assert not one.is_of(other)
+    assert not other.is_of(one)
+
+
+def test_a_widened_part_has_the_same_rows_and_more_columns():
+    part = held()
+    part.widen(8)
+    assert part.rows.shape == (9, 8)
+    np.testing.assert_allclose(ask(part, "dot", np.ones(8))[1], A.sum(axis=1))
+    part.widen(6)
+    assert part.rows.shape == (9, 8)

@@ -1,0 +1,99 @@
+"""Local iterations by hand, without a cluster: what a part is asked for, and what it does."""
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.constraints.counted import CountedSet
+from adafw.distributed.local_run import run_locally
+from adafw.distributed.local_steps import LocalSteps
+from adafw.gradients.base import draw
+from adafw.schedules import OpenLoop
+from adafw.steps import FrankWolfeStep
+
+BALL = adafw.L1Ball(2.0)
+STEP = FrankWolfeStep(OpenLoop())
+
+
+def model():
+    rng = np.random.default_rng(0)
+    return adafw.LinearModel(rng.normal(size=(12, 4)), rng.normal(size=12), adafw.losses.Squared())
+
+
+@pytest.mark.parametrize("t", [0, 5])
+def test_schedules_go_on_from_round_to_round(t):
+    asked = {}
+
+    class Far:
+        def local_points(self, x, how):
+            asked.update(how)
+            return x + 1
+
+    counted = CountedSet(BALL)
+    step = LocalSteps(STEP, iterations=7, share=0.2, seed=3)
+    new, _ = step.update(Far(), counted, np.zeros(4), np.ones(4), t, {})
+    assert new.tolist() == [1, 1, 1, 1]
+    assert asked["t"] == 7 * t
+    assert (asked["iterations"], asked["share"], asked["seed"]) == (7, 0.2, 3)
+    assert asked["constraint"] is BALL
+    assert counted.lmo_calls == step.most_lmo_calls == 7
+
+
+def local(f, x, g, number=0, **changes):
+    how = dict(share=1.0, step=STEP, t=0, gradient=g, seed=0, constraint=BALL, iterations=1)
+    return run_locally(f, x, how | changes, number)
+
+
+@pytest.mark.parametrize("t", [0, 8])
+def test_the_first_step_follows_the_gradient_of_all_rows(t):
+    """Which need not be that of the part's own: the estimate starts there."""
+    f, x, g = model(), np.array([0.5, 0.0, -0.25, 0.0]), np.array([0.1, -3.0, 0.2, 1.0])
+    gamma = 2 / (t + 2)
+    np.testing.assert_allclose(local(f, x, g, t=t), x + gamma * (BALL.lmo(g) - x), rtol=1e-15)
+
+
+def test_later_steps_follow_what_has_changed_in_the_part():
+    """g_t = g + sum (fresh_i - alpha_i) a_i / m, alpha_i being the slope when i was drawn last."""
+    f, x, g = model(), np.array([0.5, 0.0, -0.25, 0.0]), np.array([0.1, -3.0, 0.2, 1.0])
+    found = [local(f, x, g, t=8, share=0.5, iterations=n) for n in range(1, 7)]
+    rng, alpha = np.random.default_rng([0, 8, 0]), f.slopes(x) / 12
+    for t, point in enumerate(found, 8):
+        batch = np.unique(draw(rng, 12, 6))
+        fresh = f.slopes(x, batch) / 12
+        g = g + f.combine(fresh - alpha[batch], batch)
+        alpha[batch] = fresh
+        x = x + 2 / (t + 2) * (BALL.lmo(g) - x)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-15)
+
+
+def test_parts_and_rounds_draw_batches_of_their_own():
+    f, x, g = model(), np.full(4, 0.1), np.ones(4) / 9
+    few = dict(share=0.1, iterations=6)
+    points = [local(f, x, g, number, t=t, seed=s, **few)
+              for number, t, s in ((0, 6, 0), (1, 6, 0), (0, 6, 1))]  # fmt: skip
+    np.testing.assert_array_equal(points[0], local(f, x, g, 0, t=6, **few))
+    assert not np.array_equal(points[0], points[1])
+    assert not np.array_equal(points[0], points[2])
+    assert all(BALL.contains(point) for point in points)
+
+
+def test_weights_of_dask_arrays_go_with_their_rows():
+    da = pytest.importorskip("dask.array")
+    import dask
+
+    from adafw.distributed.blocks import dask_recipes
+
+    rng = np.random.default_rng(1)
+    X, y, w = rng.normal(size=(10, 3)), rng.normal(size=10), rng.random(10)
+    for weight in (w, da.from_array(w, chunks=3), None):
+        recipes = dask_recipes(da.from_array(X, chunks=(4, 2)), y, weight)
+        with dask.config.set(scheduler="synchronous"):
+            blocks = [part.make(*dask.compute(*part.arguments())) for part in recipes]
+        assert [len(block.y) for block in blocks] == [4, 4, 2]
+        np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
+        np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+        found = [block.weight for block in blocks]
+        if weight is None:
+            assert found == [None] * 3
+        else:
+            np.testing.assert_array_equal(np.concatenate(found), w)

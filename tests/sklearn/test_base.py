@@ -1,0 +1,98 @@
+"""What models tell of their fits, where a wrong entry would look like a right one."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor, FrankWolfeRegressorCV
+
+
+def data(m=90, n=4, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n))
+    return X, (X[:, :classes] + 0.7 * rng.normal(size=(m, classes))).argmax(axis=1)
+
+
+def told(fit):
+    """Categories of all warnings."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        fit()
+    return [warning.category for warning in seen]
+
+
+def test_a_radius_without_effect_is_no_failure_to_converge():
+    X, y = data()
+    assert told(lambda: FrankWolfeClassifier(radius=1e4).fit(X, y)) == [UserWarning]
+    late = FrankWolfeClassifier(radius=5.0, tol=1e-12, max_epochs=2, multi_class="ovr")
+    assert told(lambda: late.fit(X, y)) == [ConvergenceWarning]
+
+
+def test_every_class_has_its_own_numbers():
+    """One against the rest, of classes that differ in size: in the order of the classes."""
+    X, y = data()
+    model = FrankWolfeClassifier(multi_class="ovr", radius=2.0, tol=1e-6).fit(X, y)
+    for k in range(3):
+        one = FrankWolfeClassifier(radius=2.0, tol=1e-6).fit(X, y == k)
+        np.testing.assert_allclose(model.coef_[k], one.coef_[0], rtol=1e-9)
+        assert model.intercept_[k] == pytest.approx(one.intercept_[0], rel=1e-9)
+        for name in ("value_", "gap_", "lower_bound_", "violation_", "n_iter_"):
+            assert getattr(model, name)[k] == pytest.approx(getattr(one, name), rel=1e-9), name
+        assert model.status_[k] == one.status_ == "converged"
+        assert model.trace_[k][-1].value == pytest.approx(one.trace_[-1].value)
+    assert len(set(model.value_.round(6))) == 3
+
+
+def test_a_warm_start_is_where_the_last_fit_ended():
+    X, y = data()
+    model = FrankWolfeClassifier(radius=2.0, warm_start=True, max_epochs=1e-9, multi_class="ovr")
+    model.coef_ = np.arange(12.0).reshape(3, 4) / 50
+    model.classes_ = np.arange(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begun = [trace[0].nonzeros for trace in model.fit(X, y).trace_]
+    assert begun == [3, 4, 4]
+    model.set_params(warm_start=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [trace[0].nonzeros for trace in model.fit(X, y).trace_] == [0, 0, 0]
+
+
+def test_a_stream_has_one_intercept_and_one_step_count():
+    X, _ = data(m=200)
+    model = FrankWolfeRegressor(radius=1.0, learning_rate=0.1)
+    for calls in (1, 2):
+        model.partial_fit(X, X[:, 0])
+        assert model.n_iter_ == 4 * calls  # 200 rows are four batches of at most 64
+    fixed = FrankWolfeRegressor(radius=1.0, learning_rate=0.1, fit_intercept=False)
+    assert fixed.partial_fit(X, X[:, 0] + 3).intercept_ == 0
+
+
+def test_a_seed_is_a_number_a_generator_or_none():
+    X, y = data()
+    given = dict(algorithm="SFW", max_epochs=2, radius=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, same, other = (
+            FrankWolfeClassifier(**given, random_state=s).fit(X, y).coef_
+            for s in (5, np.random.RandomState(5), 6)
+        )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    # The same on every platform, also where a long has 32 bits.
+    wanted = np.random.RandomState(5).randint(2**31 - 1)
+    assert FrankWolfeClassifier(random_state=5)._settings().seed == wanted
+
+
+def test_what_a_search_leaves_over_has_all_of_its_settings():
+    X, _ = data()
+    model = FrankWolfeRegressorCV(
+        "huber", delta=0.3, radii=[0.1, 1.0], cv=3, constraint="l2", tol=1e-3, random_state=4
+    ).fit(X, X[:, 0])
+    plain = model.without_search()
+    assert (plain.loss, plain.delta, plain.constraint) == ("huber", 0.3, "l2")
+    assert (plain.tol, plain.random_state) == (1e-3, 4)
+    assert plain.radius == model.radius_
+    np.testing.assert_allclose(plain.fit(X, X[:, 0]).coef_, model.coef_, rtol=1e-9)

@@ -1,0 +1,66 @@
+"""Limits of memory, read from groups of the test's own."""
+
+import os
+
+import pytest
+
+from adafw import memory
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """A function that writes limits of groups, of version 2 and 1, and this process's place."""
+    roots = ((str(tmp_path / "two"), "max"), (str(tmp_path / "one"), "limit"))
+    monkeypatch.setattr(memory, "_GROUPS", roots)
+    real = memory.Path
+
+    def write(place, **limits):
+        listing = tmp_path / "cgroup"
+        listing.write_text(place)
+        monkeypatch.setattr(memory, "Path", lambda p: listing if "cgroup" in str(p) else real(p))
+        for name, limit in limits.items():
+            file = tmp_path / name.replace("_", "/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(str(limit))
+
+    return write
+
+
+def test_the_smallest_limit_of_all_groups_around_counts(groups):
+    groups("0::/a/b\n", two_max="max", two_a_max=3 << 20, two_a_b_max=7 << 20)
+    assert memory.machine_bytes() == 3 << 20
+
+
+def test_in_a_container_the_group_is_the_root(groups):
+    groups("0::/\n", two_max=5 << 20)
+    assert memory.machine_bytes() == 5 << 20
+
+
+def test_groups_of_version_one_are_found_by_their_controller(groups):
+    groups("7:cpu,memory:/x\n3:cpu:/y\n", one_x_limit=4 << 20, one_y_limit=1 << 20)
+    assert memory.machine_bytes() == 4 << 20
+
+
+def test_without_a_limit_it_is_the_machines(groups, monkeypatch):
+    groups("0::/a\n", two_a_max="max")
+    monkeypatch.setattr(memory, "_address_space", lambda: 1 << 62)
+    assert memory.machine_bytes() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.setattr(memory, "_address_space", lambda: 9 << 20)
+    assert memory.machine_bytes() == 9 << 20
+
+
+def test_what_is_spare_is_less_what_is_held(monkeypatch):
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 1 << 50)
+    page = os.sysconf("SC_PAGE_SIZE")
+
+    class Statm:
+        def __init__(self, path):
+            assert str(path) == "/proc/self/statm"
+
+        def read_text(self):
+            return "900 500 200 1 0 1 0\n"
+
+    monkeypatch.setattr(memory, "Path", Statm)
+    assert memory.spare_bytes() == (1 << 50) - 300 * page
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 299 * page)
+    assert memory.spare_bytes() == 0
