@@ -1,5 +1,7 @@
 """Models of several outputs: derivatives, intercepts, and agreement with models of one."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -112,6 +114,15 @@ def test_numbers_a_thousand_away_keep_their_digits():
     np.testing.assert_allclose(loss.value(z, y), [1e4, 0.0])
     assert loss.slope(z, y)[1].tolist() == [np.exp(-800.0), np.exp(-800.0), -2 * np.exp(-800.0)]
     np.testing.assert_allclose(loss.probabilities(z).sum(axis=1), 1, rtol=1e-15)
+
+
+def test_small_values_have_all_their_digits():
+    """Line searches near the end compare them; ln(1 + 1e-14) has two digits."""
+    loss, y = losses.Softmax(), np.array([0, 0, 1, 2])
+    z = np.array([[32.0, 0.0, -5.0], [700.0, 1.0, 0.0], [0.1, 0.2, -3.0], [3.0, 2.0, -40.0]])
+    rest = [(-32.0, -37.0), (-699.0, -700.0), (-0.1, -3.2), (43.0, 42.0)]
+    expected = [math.log1p(math.exp(a) + math.exp(b)) for a, b in rest]
+    np.testing.assert_allclose(loss.value(z, y), expected, rtol=1e-15)
 
 
 def test_what_is_refused():

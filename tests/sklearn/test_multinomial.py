@@ -140,6 +140,18 @@ def test_two_classes_and_one_against_the_rest_stay_what_they_were():
     assert csfw.coef_.shape == (1, 13)
 
 
+@pytest.mark.parametrize("seed", [6, 13, 22, 42])
+def test_copies_of_a_row_are_a_weight_to_the_last_digits(seed):
+    """Classes that can be told apart: the value is 1e-5 or less, and its gap far below that."""
+    rng = np.random.RandomState(seed)
+    X, y, weight = rng.rand(15, 30), rng.randint(0, 3, 15), rng.randint(0, 5, 15)
+    order = rng.permutation(15)
+    copies = FrankWolfeClassifier().fit(X.repeat(weight, axis=0), y.repeat(weight))
+    weighted = FrankWolfeClassifier().fit(X[order], y[order], sample_weight=weight[order])
+    expected = copies.decision_function(X)
+    np.testing.assert_allclose(weighted.decision_function(X), expected, rtol=1e-7, atol=1e-9)
+
+
 def test_float32_sparse_weights_and_warm_starts():
     X, y = wine()
     model = FrankWolfeClassifier(radius=3.0).fit(X, y)

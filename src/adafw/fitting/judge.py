@@ -22,6 +22,9 @@ FLOOR = 1e-12
 #: A run with exact gradients has stalled when so many records brought no progress; fewer where an
 #: iteration does the work of many.
 PATIENCE, SHORT_PATIENCE = 50, 8
+#: Newton steps on several outputs that follow a gap within the tolerance: on few stored entries, on
+#: more; and the share of the value at which a gap is rounding.
+LAST_STEPS, FEW_ENTRIES, LAST_STEP, ROUNDING = 8, 1e5, 1, 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,16 @@ class Judge:
         """Whether one iteration more is made: a Newton step on few coefficients of several outputs.
 
         It costs next to nothing and brings the last digits, so that k copies of a row have the
-        probabilities of a weight of k.
+        probabilities of a weight of k. Where classes can be told apart one step does not bring all.
         """
-        if not (isinstance(self.risk.f, MatrixModel) and self.choice.algorithm.name == "Newton"):
+        f = self.risk.f
+        if not (isinstance(f, MatrixModel) and self.choice.algorithm.name == "Newton"):
             return False
-        before = [as_record(row) for row in s.records[-2:-1]]
-        return not any(self.small(record.value, self._least(record)) for record in before)
+        *before, now = map(as_record, s.records)
+        if now.gap <= ROUNDING * abs(now.value):
+            return False
+        most = LAST_STEPS if f.rows.stored <= FEW_ENTRIES else LAST_STEP
+        return sum(self.small(r.value, self._least(r)) for r in before[-most:]) < most
 
     def restore(self, state: State, batch_intercept: Intercept) -> None:
         """As it was when that state was recorded."""

@@ -84,7 +84,10 @@ class Softmax(JointLoss):
         with np.errstate(over="ignore"):  # inf is the honest value, and ends a run
             rest = z - own
         top = np.maximum(rest.max(axis=1), 0)  # of its own class the rest is 0
-        return np.asarray(top + np.log(np.exp(rest - top[:, None]).sum(axis=1)))
+        each = np.exp(rest - top[:, None])
+        # Less 1, which log1p adds: a small loss has all its digits, as line searches need them.
+        each[np.arange(len(y)), y] = np.expm1(-top)
+        return np.asarray(top + np.log1p(each.sum(axis=1)))
 
     def slope(self, z: Vector, y: Vector) -> Vector:
         p = self.probabilities(z)
