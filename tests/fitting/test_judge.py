@@ -50,6 +50,21 @@ def test_a_run_has_stalled_after_so_many_idle_records(every, patience):
     assert one.verdict == "stalled"
 
 
+@pytest.mark.parametrize(("value", "verdict"), [(6e-13, "converged"), (8e-13, "stalled")])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_value_of_rounding_has_nothing_left_to_lose(value, verdict, resumed):
+    """The share is one of the first value, 0.7, here; the gap may say nothing."""
+    one, x = judge(tol=1e-9), SimpleNamespace(x=np.zeros(4))
+    first = record(0, 0.7, 9.0)
+    if resumed:
+        one.restore(SimpleNamespace(records=[tuple(first)]), 0.0)
+    else:
+        one(x, first)
+    for k in range(SHORT_PATIENCE + 1):
+        one(x, record(1 + k, value, 1e-3))
+    assert one.verdict == verdict
+
+
 @pytest.mark.parametrize("progress", [(1.0 - 2e-9, 0.5), (1.0, 0.49)])
 def test_a_lower_value_or_a_tighter_gap_is_progress(progress):
     one = judge(tol=0.0)

@@ -132,7 +132,7 @@ def test_exact_steps_on_float32_data_have_iterates_of_float64():
 
 
 def test_newton_steps_on_several_outputs_bring_the_last_digits():
-    """One iteration after the first that is good enough."""
+    """Iterations go on after the first that is good enough, to rounding on so few entries."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3))
     y = (X + rng.normal(size=X.shape)).argmax(axis=1)
@@ -141,13 +141,16 @@ def test_newton_steps_on_several_outputs_bring_the_last_digits():
     (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
     assert fit.algorithm == "Newton"
     reached = fit.trace["gap"] <= 1e-2 * fit.trace["value"]
-    assert reached.tolist()[-3:] == [False, True, True]
+    assert 2 <= reached.sum() <= 9
+    assert (np.diff(reached.astype(int)) >= 0).all()
+    assert fit.trace["gap"][-1] <= 1e-12 * fit.value < fit.trace["gap"][-2]
 
 
 def test_choice_by_data_and_set():
     few, wide = data(n=20)[0], Design(np.ones((4, 501)))
     bare = adafw.UserSet(lambda g: -np.sign(g), np.zeros(501))
-    assert automatic(few, plan())().name == "Newton"
+    assert automatic(few, plan())().name == "Corrective"
+    assert automatic(few, plan(constraint=adafw.L2Ball(2.0)))().name == "Newton"
     assert automatic(wide, plan())().name == "Corrective"
     ball = adafw.LpBall(2.0, 1.5)
     assert automatic(few, plan(constraint=ball))().name == "Newton"
@@ -178,7 +181,9 @@ def rows_of(m, n, stored):
     ],
 )
 def test_choice_where_steps_can_be_corrective(rows, name):
-    assert automatic(rows, plan())().name == name
+    assert automatic(rows, plan(constraint=adafw.L2Ball(2.0)))().name == name
+    # On few vertices with one entry each, Newton steps are never better.
+    assert automatic(rows, plan())().name == "Corrective"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from adafw.steps import (
     LineSearch,
     NewtonStep,
     SpectralStep,
+    corrects_atoms,
     corrects_jointly,
     corrects_on,
 )
@@ -31,7 +32,8 @@ from adafw.tuning import tune
 
 #: Up to so many features, and so many multiplications for a Hessian, Newton steps are best.
 NEWTON_FEATURES, NEWTON_WORK = 500, 4e9
-#: Up to so many features they are taken on every set: the last digits come for free.
+#: Up to so many features they are taken on every set but polytopes whose vertices have one entry:
+#: the last digits come for free.
 NEWTON_ALWAYS = 50
 #: Up to so many coefficients of several outputs, too.
 NEWTON_JOINT = 150
@@ -111,11 +113,12 @@ def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorith
     """The best method with exact gradients.
 
     Corrective steps where the set and the loss allow them, but for up to 50 features, whose Hessian
-    costs nothing. Else, few features (500, and 4e9
-    multiplications a Hessian): Newton steps over the set. Else spectral steps where the set has a
-    projection, Frank-Wolfe with line search where not.
+    costs nothing, on sets other than the l1 ball and the simplices. Else, few features (500, and
+    4e9 multiplications a Hessian): Newton steps over the set. Else spectral steps where the set has
+    a projection, Frank-Wolfe with line search where not.
     """
-    if has_hessian and _corrects(design, constraint) and not _is_small(design.rows):
+    small = _is_small(design.rows) and not corrects_atoms(constraint)
+    if has_hessian and _corrects(design, constraint) and not small:
         return Corrective()
     if has_hessian and _few_features(design.rows):
         return Algorithm(Full(), NewtonStep(), "Newton")

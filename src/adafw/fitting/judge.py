@@ -17,7 +17,8 @@ from adafw.recorder import Record, as_record
 from adafw.solver import State
 from adafw.typing import Array
 
-#: The smallest value that a tolerance is relative to.
+#: The smallest value that a tolerance is relative to, and the share of the first value below which
+#: nothing is left to gain.
 FLOOR = 1e-12
 #: A run with exact gradients has stalled when so many records brought no progress; fewer where an
 #: iteration does the work of many.
@@ -49,7 +50,7 @@ class Judge:
         self.exact = isinstance(choice.algorithm.gradient, Full)
         self.verdict = ""
         self.best_value = self.best_gap = math.inf
-        self.idle = 0
+        self.first_value, self.idle = math.nan, 0
 
     def __call__(self, s: State, record: Record) -> bool:
         # Only where every run of this length would record: what follows must not depend on stops.
@@ -59,7 +60,7 @@ class Judge:
         if self.small(record.value, self._least(record)) and self._reached(s.x, record):
             self.verdict = "" if self._goes_on(s) else "converged"
         elif scheduled and self._stalled(record):
-            self.verdict = "stalled"
+            self.verdict = "converged" if self._nothing_left(record.value) else "stalled"
         return bool(self.verdict)
 
     def _goes_on(self, s: State) -> bool:
@@ -76,6 +77,13 @@ class Judge:
             return False
         most = LAST_STEPS if f.rows.stored <= FEW_ENTRIES else LAST_STEP
         return sum(self.small(r.value, self._least(r)) for r in before[-most:]) < most
+
+    def _nothing_left(self, value: float) -> bool:
+        """Whether the value over its bound is rounding beside what it was at first.
+
+        On separable data it falls to where models are too flat to tell the way.
+        """
+        return _over(value, self.risk.f.lower_bound) <= FLOOR * abs(self.first_value)
 
     def restore(self, state: State, batch_intercept: Intercept) -> None:
         """As it was when that state was recorded."""
@@ -135,6 +143,8 @@ class Judge:
         return self.small(now.value, now.gap)
 
     def _stalled(self, record: Record) -> bool:
+        if math.isnan(self.first_value):
+            self.first_value = record.value
         # Less than that is not worth a record's pass over the data; a hundredth of the gap is.
         lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
         tighter = record.gap < 0.99 * self.best_gap

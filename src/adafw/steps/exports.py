@@ -6,7 +6,7 @@ from adafw.steps.atomic import AtomicStep
 from adafw.steps.away import AwayStep
 from adafw.steps.base import Step
 from adafw.steps.boosted import BoostedStep
-from adafw.steps.corrective import CorrectiveStep, corrects_jointly, corrects_on
+from adafw.steps.corrective import CorrectiveStep, corrects_atoms, corrects_jointly, corrects_on
 from adafw.steps.frank_wolfe import FrankWolfeStep
 from adafw.steps.newton import NewtonStep
 from adafw.steps.pairwise import BlendedPairwiseStep, PairwiseStep
@@ -38,6 +38,7 @@ __all__ = [
     "SpectralStep",
     "Step",
     "StepRule",
+    "corrects_atoms",
     "corrects_jointly",
     "corrects_on",
     "short_step",

@@ -30,8 +30,9 @@ MANY, MOST_ATOMS = 1000, 3000
 #: Atoms that join at least, on short data and on long, which begin near the minimum (`sample`);
 #: how many times those that are there at most.
 FIRST, FIRST_OF_LONG, GROWTH = 128, 32, 2.0
-#: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap.
-NARROW = 512
+#: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap: of
+#: sparse rows and of dense ones.
+NARROW, NARROW_DENSE = 512, 100
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 350
 #: Predictions that were so many times as large as they are now are computed anew.
@@ -91,7 +92,7 @@ class AtomCorrector(Corrector[Linear]):
         level = float(state.get("level", -1.0))
         if state.get("norm", -1.0) > 0.99 * norm:
             level = 0.0  # weight no longer grows: the set does not bind, and nothing must cost
-        whole = rows.listed and x.size <= NARROW
+        whole = x.size <= (NARROW if rows.listed else NARROW_DENSE)
         long = f.n_terms >= LEAST_ROWS or bool(state.get("sample"))
         first = x.size if whole else FIRST_OF_LONG if long else FIRST
         room = _room(support.size, first)

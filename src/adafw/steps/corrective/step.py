@@ -97,6 +97,11 @@ def corrects_on(constraint: Constraint) -> bool:
     return any(isinstance(constraint.bare, known.sets) for known in CORRECTORS)
 
 
+def corrects_atoms(constraint: Constraint) -> bool:
+    """Whether it knows the set by few vertices with one coordinate each."""
+    return isinstance(constraint.bare, AtomCorrector.sets)
+
+
 def corrects_jointly(constraint: Constraint) -> bool:
     """The same for a `MatrixModel`."""
     kind = constraint.bare
