@@ -22,7 +22,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
 from adafw.steps.base import Step
 from adafw.stopping import Limits
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 #: Of the generator that picks the terms a window is judged by; none is drawn from the run's own.
 _SEED = 9_001
@@ -259,7 +259,7 @@ def _width(constraint: Constraint, shape: tuple[int, ...]) -> float:
 def _keep(s: State, other: State) -> None:
     """Puts a copy of a state, without trace and clock, into the search of s as its base."""
     kept = other.copy()
-    flat: dict[str, Any] = {"x": kept.x, "t": kept.t, "rng": kept.rng}
+    flat: StateDict = {"x": kept.x, "t": kept.t, "rng": kept.rng}
     flat["gradient_evaluations"] = kept.gradient_evaluations
     for part in _PARTS:
         flat |= {f"{part}.{key}": value for key, value in getattr(kept, part).items()}

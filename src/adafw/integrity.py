@@ -96,7 +96,7 @@ def _check_words(words: Any) -> None:
     if not isinstance(words, np.ndarray):
         return  # an object of the user's own, which is in memory and never in a file
     try:
-        same = np.array_equal(freeze(thaw(words)), words) and words.dtype == np.uint64
+        same = np.array_equal(np.asarray(freeze(thaw(words))), words) and words.dtype == np.uint64
     except (ValueError, TypeError, IndexError, OverflowError):
         same = False
     if not same:

@@ -16,7 +16,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Box(Constraint):
         side = (g > 0).view(np.int8) - (g < 0).view(np.int8) + np.int8(1)
         return np.stack([upper, middle, lower]).take(side).reshape(g.shape)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return self.project(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints.base import Constraint, check_shape, metric_like
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -31,7 +31,7 @@ class UserSet(Constraint):
     def __init__(
         self,
         lmo: Callable[[AnyArray], AnyArray],
-        start: Any,
+        start: AnyArray | Callable[[Shape, AnyDType], AnyArray],
         contains: Callable[[AnyArray], bool] | None = None,
         project: Callable[[AnyArray, AnyArray | None], AnyArray] | None = None,
     ) -> None:
@@ -63,7 +63,7 @@ class UserSet(Constraint):
             )
         return v
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         if callable(self._start):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)
