@@ -10,7 +10,6 @@ beforehand, nothing twice, and all work counts.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -271,7 +270,7 @@ def _kept(s: State) -> State | None:
     found = {k.removeprefix("base."): v for k, v in s.search.items() if k.startswith("base.")}
     if not found:
         return None
-    fields: dict[str, Any] = {part: {} for part in _PARTS}
+    fields: StateDict = {part: {} for part in _PARTS}
     for key, value in found.items():
         part, _, inner = key.partition(".")
         if inner:

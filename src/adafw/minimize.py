@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -299,7 +299,7 @@ def _check_problem(f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -
     algorithm.check(f, constraint)
 
 
-def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+def _check_callbacks(callbacks: object) -> tuple[Callback, ...]:
     calls = callbacks if isinstance(callbacks, list | tuple) else (callbacks,)
     for call in calls:
         if not callable(call):

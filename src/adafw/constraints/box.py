@@ -1,7 +1,6 @@
 """Lower and upper bounds on every coordinate."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,8 @@ class Box(Constraint):
     """
 
     called = Called("box", "lower_i <= x_i <= upper_i", {"lower": NEEDED, "upper": NEEDED})
-    lower: Any
-    upper: Any
+    lower: AnyArray
+    upper: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ class GroupBall(RadialSet):
 
     called = Called("group", "sum of the groups' norms <= radius", {"groups": NEEDED})
     radius: float
-    groups: Any
+    groups: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ class Hull(Constraint):
     """
 
     called = Called("hull", "mixtures of given vertices", {"vertices": NEEDED}, per_column=True)
-    vertices: Any
+    vertices: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:

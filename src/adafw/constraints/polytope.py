@@ -48,11 +48,11 @@ class Polytope(Constraint):
         per_column=True,
     )
     A_ub: MatrixLike = None
-    b_ub: Any = None
+    b_ub: AnyArray = None
     A_eq: MatrixLike = None
-    b_eq: Any = None
-    bounds: Any = (0, None)
-    _first: Any = field(default=None, init=False)
+    b_eq: AnyArray = None
+    bounds: AnyArray = (0, None)
+    _first: AnyArray = field(default=None, init=False)
     projection = "metric"
     exact_diameter = False
 

@@ -1,9 +1,8 @@
 """Sets side by side: each holds a stretch of the coordinates."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class Product(Constraint):
     diameters add up as D_p^p = sum of the blocks' D_p^p.
     """
 
-    blocks: Any
+    blocks: Sequence[tuple[Constraint, tuple[int, ...]]]
 
     def __post_init__(self) -> None:
         blocks = tuple(_block(block) for block in self.blocks)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from adafw import arrays
 from adafw.arrays import finite
@@ -23,10 +22,10 @@ class UserSet(Constraint):
     project : function of (x, h), returns the nearest point in the norm of diag(h); h may be None.
     """
 
-    _lmo: ClassVar[Any]
-    _start: ClassVar[Any]
-    _contains: ClassVar[Any]
-    _project: ClassVar[Any]
+    _lmo: Callable[[AnyArray], AnyArray]
+    _start: AnyArray
+    _contains: Callable[[AnyArray], bool] | None
+    _project: Callable[[AnyArray, AnyArray | None], AnyArray] | None
 
     def __init__(
         self,

@@ -94,7 +94,7 @@ class _Source:
         self.rng: Any = thaw(words)  # with a bit_generator where it can draw for several
         self.several = isinstance(words, np.ndarray)
         self.n_terms, self.cost = n_terms, cost
-        self.before: Any = None
+        self.before: object = None
 
     def batches(self, gradient: GradientEstimator, t: int, count: int) -> Batches:
         """Those of at most `count` iterations from t, up to the next that sees all rows."""

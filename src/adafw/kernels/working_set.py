@@ -248,14 +248,9 @@ def _steepest(
 
 @jit
 def pairwise(
-    model: AtomModel,
-    slopes: Array,
-    weights: Array,
-    slack: float,
-    shape: Simplex,
-    tolerance: float,
-    most: int,
-) -> tuple[int, float, float]:
+    model: AtomModel, slopes: Array, weights: Array, slack: float, shape: Simplex,
+    tolerance: float, most: int,
+) -> tuple[int, float, float]:  # fmt: skip
     """Pairwise steps on the model over u >= 0, sum u = const - slack; slopes follow in place.
 
     Weight moves from the atom that promises most (second order) to the steepest one (Keerthi and
