@@ -92,6 +92,38 @@ LONG = {
 }
 
 
+#: Types that are Any in one place of their own, such as the kind of number in an array.
+HOLD_ANY = {
+    "NDArray", "np.dtype", "np.floating", "np.integer", "np.memmap", "np.ndarray",
+    "np.unsignedinteger",
+}  # fmt: skip
+#: How often Any may stand in a file; *arguments and **options, which are handed on, do not count.
+MAY_SAY_ANY = {
+    # Shapes that libraries without types of their own hand out, each named once.
+    "typing.py": 7, "distributed/typing.py": 3, "sklearn/typing.py": 1, "torch/typing.py": 9,
+    "experiments/drawing.py": 1, "experiments/kind.py": 2, "steps/corrective/base.py": 1,
+    # Names that are looked up when they are asked for; values that a file's key decides on.
+    "__init__.py": 1, "called.py": 2, "distributed/__init__.py": 1, "later.py": 2, "names.py": 1,
+    "experiments/keys.py": 1, "experiments/values.py": 5, "fitting/matrix_sets.py": 1,
+    "fitting/settings.py": 2,
+    # Calls of numpy's generators, of click, Dask, matplotlib, numba, pandas, scipy, torch.
+    "arrays.py": 1, "commands/cluster.py": 2, "commands/fitting.py": 3, "commands/options.py": 2,
+    "commands/predict.py": 3, "commands/reproduce.py": 2, "commands/score.py": 1,
+    "commands/tune.py": 2, "constraints/polytope.py": 2, "distributed/cluster.py": 1,
+    "distributed/crew.py": 1, "distributed/engine.py": 3, "distributed/parts.py": 1,
+    "distributed/shelf.py": 1, "experiments/networks/loop.py": 1,
+    "experiments/networks/optimizers.py": 1, "experiments/series/figures.py": 1,
+    "kernels/jit.py": 1, "random.py": 5, "recorder.py": 4, "stopping.py": 1, "tensorboard.py": 1,
+    "torch/base.py": 3, "torch/exchange.py": 1, "torch/sharded.py": 1, "torch/updates.py": 1,
+    "torch/variance_reduction.py": 4,
+    # What only a check of another function tells apart.
+    "describe.py": 1, "distributed/local_run.py": 1, "distributed/local_steps.py": 1,
+    "fused/batches.py": 3, "fused/problem.py": 1, "gradients/sampling.py": 1,
+    "objectives/base.py": 2, "objectives/matrix_model.py": 4, "sklearn/base.py": 3,
+    "sklearn/path.py": 3, "solver.py": 1,
+}  # fmt: skip
+
+
 def part(file):
     return file.split("/")[0].removesuffix(".py")
 
@@ -305,10 +337,34 @@ def loops_over_estimates(sources):
             yield f"{file}: {function.name}"
 
 
+def bare_any(node):
+    """Every Any that stands for a value itself."""
+    if isinstance(node, ast.Name) and node.id == "Any":
+        yield node
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in HOLD_ANY:
+        return
+    handed_on = (node.vararg, node.kwarg) if isinstance(node, ast.arguments) else ()
+    for child in ast.iter_child_nodes(node):
+        if child not in handed_on:
+            yield from bare_any(child)
+
+
+def any_without_reason(sources):
+    """Values of no type, beyond those that the table of files allows."""
+    for file, text in sources.items():
+        found, most = list(bare_any(nodes(text)[0])), MAY_SAY_ANY.get(file, 0)
+        if len(found) > most:
+            yield (
+                f"{file}:{found[-1].lineno} says Any, {len(found)} times in all, at most {most} "
+                "are allowed; give the type, or object where nothing is asked of the value"
+            )
+
+
 CHECKS = [
     imports_that_do_not_go_down, imports_between_parts_apart, cycles, relative_imports,
     heavy_at_the_top, long_files, long_functions, compiled_elsewhere, rows_told_apart,
     dense_told_from_sparse, torch_asked_for, contracts_by_hasattr, words_used_twice,
+    any_without_reason,
 ]  # fmt: skip
 
 
@@ -322,6 +378,12 @@ def test_exceptions_are_functions_that_exist():
         f"{file}: {node.name}" for file, node in walk(SOURCES) if isinstance(node, ast.FunctionDef)
     }
     assert set(LONG) <= there
+
+
+def test_files_that_may_say_any_do():
+    """So that the table falls with what it counts."""
+    counts = {file: len(list(bare_any(nodes(text)[0]))) for file, text in SOURCES.items()}
+    assert {file: most for file, most in MAY_SAY_ANY.items() if not counts.get(file)} == {}
 
 
 def test_a_word_used_twice_is_seen():
@@ -385,6 +447,10 @@ BREACHES = [
     (torch_asked_for, "steps/a.py", "", "from torch import Tensor"),
     (torch_asked_for, "steps/a.py", "sys.modules['numpy']", "sys.modules['torch'].dot(a, b)"),
     (torch_asked_for, "steps/a.py", "", "torch = sys.modules.get('torch')"),
+    (any_without_reason, "rows/a.py", "def f(x: NDArray[Any], **options: Any): ...",
+     "def f(x: dict[str, Any]): ..."),
+    (any_without_reason, "rows/a.py", "x: np.integer[Any] = 1", "x = cast(Any, y)"),
+    (any_without_reason, "solver.py", "x: Any", "x: Any\ny: Any"),
     (contracts_by_hasattr, "fitting/a.py", "x.radius", "hasattr(x, 'radius')"),
     (loops_over_estimates, "steps/a.py", LOOP.replace("while t < 10", "if t < 10"), LOOP),
 ]  # fmt: skip

@@ -5,15 +5,16 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from adafw.typing import AnyArray, Shape
+from adafw.kernels.parts import Word
+from adafw.typing import AnyArray, AnyDType, AnyNumber, Shape, StateDict
 
 #: Entries from which a compiled pass is worth importing numba for.
 LONG = 4096
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     """Whether x is a torch tensor; if torch was never imported, nothing is."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
@@ -37,7 +38,7 @@ def size(x: AnyArray) -> int:
     return int(x.numel() if is_tensor(x) else x.size)
 
 
-def zeros(shape: Shape, dtype: Any = np.float64) -> AnyArray:
+def zeros(shape: Shape, dtype: AnyDType = np.float64) -> AnyArray:
     """Zeros of a numpy or torch dtype."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(dtype, torch.dtype):
@@ -45,7 +46,7 @@ def zeros(shape: Shape, dtype: Any = np.float64) -> AnyArray:
     return np.zeros(as_shape(shape), dtype=dtype)
 
 
-def floating(x: Any, name: str) -> AnyArray:
+def floating(x: AnyArray, name: str) -> AnyArray:
     """x as an array of floats: a float dtype is kept, anything else becomes float64."""
     if type(x) is np.ndarray and x.dtype.kind == "f":
         return x  # by far the most frequent case, and asked in every inner step
@@ -62,7 +63,7 @@ def floating(x: Any, name: str) -> AnyArray:
         ) from None
 
 
-def finite(x: Any, name: str) -> AnyArray:
+def finite(x: AnyArray, name: str) -> AnyArray:
     """x as an array of floats without NaN or infinity.
 
     Tensors on an accelerator are not looked at, as that would make the host wait for them.
@@ -93,7 +94,7 @@ def all_finite(x: AnyArray) -> bool:
     return bool(xp.all(xp.isfinite(x)))
 
 
-def first_largest(g: AnyArray) -> Any:
+def first_largest(g: AnyArray) -> AnyNumber:
     """The lowest flat index of a largest |g_i|; NaN and infinity are refused."""
     plain = not is_tensor(g) and g.dtype in (np.float32, np.float64) and g.flags.c_contiguous
     if not plain or g.size < LONG:
@@ -107,21 +108,21 @@ def first_largest(g: AnyArray) -> Any:
     return i
 
 
-def float_bits(dtype: Any) -> tuple[Any, Any]:
+def float_bits(dtype: np.dtype[Any]) -> tuple[Word, Word]:
     """(all bits but the sign, those of infinity) of a float dtype, as unsigned integers."""
     unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
     magnitude = unsigned.type(np.iinfo(unsigned).max >> 1)
-    return magnitude, np.array(np.inf, dtype).view(unsigned)[()]
+    return magnitude, unsigned.type(np.array(np.inf, dtype).view(unsigned))
 
 
-def dot(a: AnyArray, b: AnyArray) -> Any:
+def dot(a: AnyArray, b: AnyArray) -> AnyNumber:
     """<a, b> over all entries."""
     if is_tensor(a):
         return sys.modules["torch"].dot(a.reshape(-1), b.reshape(-1))
     return np.vdot(a, b)
 
 
-def unit(x: AnyArray) -> tuple[AnyArray, Any]:
+def unit(x: AnyArray) -> tuple[AnyArray, AnyNumber]:
     """(x / ||x||_2, ||x||_2), with 0 / ||0|| = 0; squares neither overflow nor vanish.
 
     Half-precision entries are summed in float32, in which 65 504 is not the end.
@@ -133,13 +134,13 @@ def unit(x: AnyArray) -> tuple[AnyArray, Any]:
     return cast(direction, x), largest * length
 
 
-def norm(x: AnyArray) -> Any:
+def norm(x: AnyArray) -> AnyNumber:
     """Euclidean norm of all entries, safe from overflow and underflow."""
     scaled, largest = _scaled(x)
     return largest * namespace(x).sqrt(dot(scaled, scaled))
 
 
-def _scaled(x: AnyArray) -> tuple[AnyArray, Any]:
+def _scaled(x: AnyArray) -> tuple[AnyArray, AnyNumber]:
     """(x / max |x_i|, max |x_i|), 0 / 0 being 0; at least in float32."""
     if is_tensor(x):
         torch = sys.modules["torch"]
@@ -162,7 +163,7 @@ def double(x: AnyArray) -> AnyArray:
     return x.double() if is_tensor(x) else x.astype(np.float64, copy=False)
 
 
-def beside(value: Any, x: AnyArray) -> AnyArray:
+def beside(value: AnyArray, x: AnyArray) -> AnyArray:
     """`value` as an array of the library and device of x, its dtype kept."""
     if not is_tensor(x):
         return _host(value)
@@ -179,7 +180,7 @@ def copy(x: AnyArray) -> AnyArray:
     return x.clone() if is_tensor(x) else x.copy()
 
 
-def host(x: Any) -> NDArray[np.float64]:
+def host(x: AnyArray) -> NDArray[np.float64]:
     """x as a float64 numpy array, for the methods that run on the host only."""
     return np.asarray(_host(x), dtype=np.float64)
 
@@ -198,14 +199,14 @@ def argsort_descending(x: AnyArray) -> AnyArray:
     return np.argsort(-x, kind="stable")
 
 
-def kth_largest(x: AnyArray, k: int) -> Any:
+def kth_largest(x: AnyArray, k: int) -> AnyNumber:
     """The k-th largest entry of a vector, k = 1 being the largest."""
     if is_tensor(x):
         return sys.modules["torch"].topk(x, k).values[-1]
     return np.partition(x, len(x) - k)[len(x) - k]
 
 
-def basis(like: AnyArray, index: Any, value: Any) -> AnyArray:
+def basis(like: AnyArray, index: AnyNumber, value: AnyNumber) -> AnyArray:
     """Zeros shaped as `like`, with `value` at the flat position `index`."""
     flat = namespace(like).zeros_like(like.reshape(-1))
     if is_tensor(index):  # indexing would make the host wait for an accelerator; this does not
@@ -249,11 +250,11 @@ def singular_values(a: AnyArray) -> AnyArray:
 class Constant:
     """An array parameter of a set, copied once to each dtype and device it meets."""
 
-    def __init__(self, value: Any, name: str) -> None:
+    def __init__(self, value: "Constant | AnyArray | ArrayLike", name: str) -> None:
         value = value.value if isinstance(value, Constant) else _host(value)
         self.value: np.ndarray[Any, Any] = np.array(finite(value, name), dtype=np.float64)
         self.value.flags.writeable = False
-        self._copies: dict[Any, AnyArray] = {}
+        self._copies: dict[object, AnyArray] = {}
 
     def like(self, x: AnyArray) -> AnyArray:
         """The parameter in the library, dtype and device of x."""
@@ -266,7 +267,7 @@ class Constant:
                 self._copies[key] = self.value.astype(x.dtype)
         return self._copies[key]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype)
 
     def __repr__(self) -> str:
@@ -282,13 +283,13 @@ class Constant:
             self._copies[key] = index
         return self._copies[key]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> StateDict:
         return {"value": self.value, "_copies": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: StateDict) -> None:
         self.__dict__.update(state)
         self.value.flags.writeable = False
 
 
-def _host(value: Any) -> Any:
+def _host(value: AnyArray) -> AnyArray:
     return value.detach().cpu().double().numpy() if is_tensor(value) else value

@@ -10,7 +10,6 @@ beforehand, nothing twice, and all work counts.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
 from adafw.steps.base import Step
 from adafw.stopping import Limits
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 #: Of the generator that picks the terms a window is judged by; none is drawn from the run's own.
 _SEED = 9_001
@@ -259,7 +258,7 @@ def _width(constraint: Constraint, shape: tuple[int, ...]) -> float:
 def _keep(s: State, other: State) -> None:
     """Puts a copy of a state, without trace and clock, into the search of s as its base."""
     kept = other.copy()
-    flat: dict[str, Any] = {"x": kept.x, "t": kept.t, "rng": kept.rng}
+    flat: StateDict = {"x": kept.x, "t": kept.t, "rng": kept.rng}
     flat["gradient_evaluations"] = kept.gradient_evaluations
     for part in _PARTS:
         flat |= {f"{part}.{key}": value for key, value in getattr(kept, part).items()}
@@ -271,7 +270,7 @@ def _kept(s: State) -> State | None:
     found = {k.removeprefix("base."): v for k, v in s.search.items() if k.startswith("base.")}
     if not found:
         return None
-    fields: dict[str, Any] = {part: {} for part in _PARTS}
+    fields: StateDict = {part: {} for part in _PARTS}
     for key, value in found.items():
         part, _, inner = key.partition(".")
         if inner:

@@ -3,9 +3,9 @@
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from adafw import integrity, solver
 from adafw.algorithm import Algorithm
@@ -14,10 +14,10 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Recorder, as_record
 from adafw.solver import State
-from adafw.typing import Array
+from adafw.typing import Array, Json
 
 
-def start_point(f: FiniteSum, constraint: Constraint, x0: Any) -> Array:
+def start_point(f: FiniteSum, constraint: Constraint, x0: ArrayLike | None) -> Array:
     """A copy of x0, or the set's own start, of the objective's shape and dtype, inside the set."""
     known = constraint.shape if f.shape is None else f.shape
     if x0 is None:
@@ -49,7 +49,7 @@ def start_point(f: FiniteSum, constraint: Constraint, x0: Any) -> Array:
 
 
 def resumed(
-    state: Any, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, given: Sequence[str]
+    state: object, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, given: Sequence[str]
 ) -> State:
     """A copy of the state, refused if it belongs to another problem.
 
@@ -107,7 +107,7 @@ def _check_record(state: State, f: FiniteSum, constraint: Constraint) -> None:
             )
 
 
-def _brief(description: Any) -> str:
+def _brief(description: Json) -> str:
     text = json.dumps(description)
     return text if len(text) <= 160 else text[:157] + "..."
 

@@ -2,11 +2,10 @@
 
 import math
 import numbers
-from typing import Any
 
 
 def real(
-    value: Any,
+    value: object,
     name: str,
     low: float = -math.inf,
     high: float = math.inf,
@@ -38,7 +37,7 @@ def real(
 LONGEST = 1e151
 
 
-def radius(value: Any) -> float:
+def radius(value: object) -> float:
     """`value` as the size of a set, or an error that names it."""
     number = real(value, "radius", 0, above=True)
     if number > LONGEST:  # its square would be infinite, and a step inf / inf
@@ -48,7 +47,7 @@ def radius(value: Any) -> float:
     return number
 
 
-def integer(value: Any, name: str, low: int) -> int:
+def integer(value: object, name: str, low: int) -> int:
     """`value` as an int >= low, or an error that names it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}.")

@@ -6,7 +6,6 @@ Exit codes: 0 done; 1 the work failed (data missing, a run that broke); 2 wrong 
 
 import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -50,7 +49,7 @@ def group() -> None:
     """Projection-free optimisation with adaptive gradients."""
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> object:
     """Runs a command; bad input ends with one sentence, not a traceback."""
     try:
         return group.main(arguments, prog_name="adafw", standalone_mode=False)

@@ -20,7 +20,7 @@ _BLOCKS, _BLOCK = 256, 1 << 16
 _SMALL = 1 << 18
 
 
-def describe(thing: Any) -> Plain:
+def describe(thing: object) -> Plain:
     """Numbers, strings, lists and dicts that tell `thing` from another of its kind.
 
     A dataclass becomes its name and its fields, a function of t its values at a few t, an array

@@ -5,7 +5,7 @@ of them is compared here with what the problem itself would make.
 """
 
 import math
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -91,12 +91,12 @@ def expect_number(found: object, name: str, kind: type[Number], low: Number, hig
         raise Damaged(name, f"a number from {low:g} to {high:g}", _brief(found))
 
 
-def _check_words(words: Any) -> None:
+def _check_words(words: object) -> None:
     """The words of a generator are those that it would be frozen to again."""
     if not isinstance(words, np.ndarray):
         return  # an object of the user's own, which is in memory and never in a file
     try:
-        same = np.array_equal(freeze(thaw(words)), words) and words.dtype == np.uint64
+        same = np.array_equal(np.asarray(freeze(thaw(words))), words) and words.dtype == np.uint64
     except (ValueError, TypeError, IndexError, OverflowError):
         same = False
     if not same:

@@ -38,7 +38,7 @@ def later(exports: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     return get, names
 
 
-def public(names: Mapping[str, Any], but: tuple[str, ...] = ()) -> list[str]:
+def public(names: Mapping[str, object], but: tuple[str, ...] = ()) -> list[str]:
     """`__all__` of a module with these names: all but modules and those with an underscore.
 
     Type checkers go by `import X as X`, so that no name need be written a second time.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from adafw.beginning import at_last, resumed, start_point, unrecorded
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
-from adafw.random import as_source, thaw
+from adafw.random import Seed, as_source, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, as_record
 from adafw.result import Result, conclude
 from adafw.schedules import at
@@ -28,7 +28,7 @@ from adafw.typing import Array
 Callback = Callable[[State, Record], bool | None]
 
 #: The default seed: equal to 0, and told from a 0 that was given, which a state would not allow.
-_SEED: Any = type("Seed", (int,), {})(0)
+_SEED: int = type("Seed", (int,), {})(0)
 
 #: Seconds between two looks at the limits on time and at the display.
 _LOOK = 0.1
@@ -44,7 +44,7 @@ def minimize(
     *,
     x0: Array | None = None,
     state: State | None = None,
-    seed: Any = _SEED,
+    seed: Seed = _SEED,
     gap_tolerance: float | None = None,
     max_iterations: int | None = None,
     max_epochs: float | None = None,
@@ -130,7 +130,8 @@ def minimize(
             bar.close()
             if source is seed and isinstance(s.rng, np.ndarray):
                 # A user's generator has been drawn from; the state keeps words of its own.
-                source.bit_generator.state = thaw(s.rng).bit_generator.state
+                drawn, kept = (cast(np.random.Generator, rng) for rng in (source, thaw(s.rng)))
+                drawn.bit_generator.state = kept.bit_generator.state
     rate = runner.rate(s) if isinstance(runner, AutoRate) else _rate(algorithm, s.t)
     return conclude(
         s, f, constraint, algorithm, status, limits, tolerance, title, runner.name, rate
@@ -281,12 +282,12 @@ class _Loop:
         return "diverged"
 
 
-def _is_true(answer: Any) -> bool:
+def _is_true(answer: object) -> bool:
     """Whether a callback returned True; numpy's counts, other values do not."""
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
-def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
+def _check_problem(f: FiniteSum, constraint: Constraint, algorithm: Algorithm) -> None:
     for thing, kind, name, hint in (
         (f, FiniteSum, "f", "an objective such as adafw.LinearModel or adafw.UserSum"),
         (constraint, Constraint, "constraint", "a set such as adafw.L1Ball(100.0)"),
@@ -298,7 +299,7 @@ def _check_problem(f: Any, constraint: Any, algorithm: Any) -> None:
     algorithm.check(f, constraint)
 
 
-def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+def _check_callbacks(callbacks: object) -> tuple[Callback, ...]:
     calls = callbacks if isinstance(callbacks, list | tuple) else (callbacks,)
     for call in calls:
         if not callable(call):

@@ -57,9 +57,9 @@ class Registry(Generic[T]):
     def __str__(self) -> str:
         return ", ".join(entry.name for entry in self.entries)
 
-    def find(self, name: Any) -> Named[T]:
+    def find(self, name: object) -> Named[T]:
         """The entry of a short or long name."""
-        if name not in self:
+        if not isinstance(name, str) or name not in self._found:
             raise ValueError(f"{self.kind} must be one of {self}, got {name!r}.")
         return self._found[name]
 
@@ -67,7 +67,7 @@ class Registry(Generic[T]):
         """The same names under another word, as a file's key is."""
         return Registry(kind, *self.entries)
 
-    def make(self, name: Any, /, **parameters: Any) -> T:
+    def make(self, name: object, /, **parameters: Any) -> T:
         """The object of a name with these parameters, which are those of the Python object."""
         make = self.find(name).make
         try:

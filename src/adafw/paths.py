@@ -1,7 +1,6 @@
 """Which code runs the iterations: the one loop, or a fast path where one knows the problem."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -71,10 +70,10 @@ def fast_paths() -> Sequence[FastPath]:
     return PATHS
 
 
-def _warm_up(f: Any) -> None:
+def _warm_up(f: FiniteSum) -> None:
     from adafw.objectives import LinearModel, WithIntercept
 
-    if type(f) not in (LinearModel, WithIntercept):
+    if type(f) is not LinearModel and type(f) is not WithIntercept:
         return
     first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
     f.combine(f.slopes(zero, first), first)

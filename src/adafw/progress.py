@@ -4,10 +4,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adafw.recorder import Record
 from adafw.solver import State
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 
 class Progress:
@@ -28,7 +31,7 @@ class Progress:
         self.label, self.status = label, status
         self.began = time.perf_counter()
         self.next = self.began + (1.0 if show is None else 0.1)
-        self.bar: Any = None
+        self.bar: Bar | None = None
         self.record: Record | None = None
 
     def due(self) -> bool:

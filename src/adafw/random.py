@@ -1,15 +1,17 @@
 """Where indices come from: generators as plain words, to be saved without pickle, and blocks."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from adafw import checks
 
 Words = NDArray[np.uint64]
 _KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+#: The state of a bit generator: words, integers and more such dicts, as numpy has it.
+_BitState: TypeAlias = dict[str, Any]
 #: The first word of `Blocks`: then come the rows of a block and the words of its generator.
 _BLOCKS = len(_KINDS)
 
@@ -19,6 +21,10 @@ class IndexSource(Protocol):
 
     def integers(self, low: int, high: int, size: int | None) -> Any:
         """`size` integers from low to high - 1; a single one if size is None."""
+
+
+#: What the stream of indices begins from.
+Seed: TypeAlias = "int | np.integer[Any] | IndexSource"
 
 
 class Blocks:
@@ -35,7 +41,7 @@ class Blocks:
     rows : of a block. 1000 rows of text are a megabyte: a disk reads them as fast as a whole file.
     """
 
-    def __init__(self, seed: Any = 0, rows: int = 1000) -> None:
+    def __init__(self, seed: Seed = 0, rows: int = 1000) -> None:
         source = as_source(seed)
         if not isinstance(source, np.random.Generator):
             raise TypeError(
@@ -45,7 +51,7 @@ class Blocks:
         self.rows = checks.integer(rows, "rows", 1)
 
     @property
-    def bit_generator(self) -> Any:
+    def bit_generator(self) -> np.random.BitGenerator:
         """Of the generator that draws first rows: its state is all that changes."""
         return self.generator.bit_generator
 
@@ -61,10 +67,10 @@ class Blocks:
         return f"Blocks(rows={self.rows})"
 
 
-def as_source(seed: Any) -> Any:
+def as_source(seed: Seed) -> IndexSource:
     """What draws the indices: a numpy Generator made from an int, or the object as it is."""
     if isinstance(seed, np.random.Generator) or callable(getattr(seed, "integers", None)):
-        return seed
+        return cast(IndexSource, seed)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise TypeError(
             "seed must be an integer >= 0, a numpy Generator, or an object with "
@@ -73,7 +79,7 @@ def as_source(seed: Any) -> Any:
     return np.random.default_rng(int(seed))
 
 
-def freeze(source: Any) -> Any:
+def freeze(source: Words | IndexSource) -> Words | IndexSource:
     """A Generator as unsigned 64-bit words: its kind, then its state; others stay."""
     if isinstance(source, Blocks):
         words = freeze(source.generator)
@@ -85,17 +91,17 @@ def freeze(source: Any) -> Any:
     state = dict(source.bit_generator.state)
     if state["bit_generator"] not in _KINDS:
         return source
-    words = [_KINDS.index(state["bit_generator"])]
+    found = [_KINDS.index(state["bit_generator"])]
     for leaf in _leaves(state):
         # A leaf is an array of words or an integer of up to 128 bits, written as two words.
-        words += [int(w) for w in leaf] if isinstance(leaf, np.ndarray) else _split(int(leaf))
-    return np.array(words, dtype=np.uint64)
+        found += [int(w) for w in leaf] if isinstance(leaf, np.ndarray) else _split(int(leaf))
+    return np.array(found, dtype=np.uint64)
 
 
-def thaw(words: Any) -> Any:
+def thaw(words: Words | IndexSource | None) -> IndexSource:
     """The inverse of `freeze`."""
     if not isinstance(words, np.ndarray):
-        return words
+        return cast(IndexSource, words)
     left = words.tolist()
     if left[0] == _BLOCKS:
         return Blocks(thaw(words[2:]), left[1])
@@ -107,11 +113,11 @@ def thaw(words: Any) -> Any:
 class _Unseeded(ISeedSequence):
     """Zeros for a seed: hashing a real one takes longer than a small problem's iteration."""
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[Any]:
         return np.zeros(n_words, dtype)
 
 
-def _leaves(state: dict[str, Any]) -> list[Any]:
+def _leaves(state: _BitState) -> list[Any]:
     found: list[Any] = []
     for key in sorted(state):
         if isinstance(state[key], dict):
@@ -121,8 +127,8 @@ def _leaves(state: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _fill(template: dict[str, Any], words: list[int]) -> dict[str, Any]:
-    filled: dict[str, Any] = {}
+def _fill(template: _BitState, words: list[int]) -> _BitState:
+    filled: _BitState = {}
     for key in sorted(template):
         old = template[key]
         if isinstance(old, dict):

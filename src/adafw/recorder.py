@@ -4,9 +4,9 @@ import csv
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from adafw import checks
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.solver import State
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Record(NamedTuple):
@@ -52,7 +55,7 @@ def as_record(row: tuple[float, ...]) -> Record:
     return Record(**{k: int(v) if k in _COUNTS else float(v) for k, v in named.items()})  # type: ignore[arg-type]
 
 
-R = TypeVar("R", bound=tuple[Any, ...])
+R = TypeVar("R", bound=tuple[object, ...])
 
 
 class Records(Generic[R]):
@@ -61,7 +64,7 @@ class Records(Generic[R]):
     `record`: the type, a NamedTuple; `columns`: its fields; `counts`: those that are integers.
     """
 
-    record: ClassVar[Any]
+    record: ClassVar[Callable[..., Any]]
     columns: ClassVar[tuple[str, ...]]
     counts: ClassVar[tuple[str, ...]]
 
@@ -116,7 +119,9 @@ class Trace(Records[Record]):
 
     record, columns, counts = Record, Record._fields, _COUNTS
 
-    def plot(self, ax: Any = None, x: str = "cpu_seconds", y: str = "gap", **style: Any) -> Any:
+    def plot(
+        self, ax: "Axes | None" = None, x: str = "cpu_seconds", y: str = "gap", **style: Any
+    ) -> "Axes":
         """Draws column y against column x on a matplotlib axis, y on a logarithmic scale."""
         if ax is None:
             from matplotlib import pyplot
@@ -148,7 +153,7 @@ class Clock:
         self.start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.pause()
 
 

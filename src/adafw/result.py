@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
@@ -10,7 +9,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.recorder import Record, Trace
 from adafw.solver import State
 from adafw.stopping import Limits
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class Result:
     state: State = field(repr=False)
     title: str = ""
     path: str = "generic"
-    active_set: tuple[Array, Any] | None = field(default=None, repr=False)
+    active_set: tuple[Array, MatrixLike] | None = field(default=None, repr=False)
     learning_rate: float | None = None
 
     @property

@@ -6,7 +6,7 @@ Wherever the paper has a subscript t, a number, one of these or any function of 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from adafw import checks
 from adafw.typing import ScheduleLike
@@ -118,7 +118,7 @@ class Schedule:
             return self.rule
         return self._checked(self.rule(t), f"{self.name} at t = {t}")
 
-    def _checked(self, value: Any, name: str) -> float:
+    def _checked(self, value: object, name: str) -> float:
         return checks.real(
             value, name, self.low, self.high, above=self.above, infinite=self.infinite
         )
@@ -228,5 +228,5 @@ def as_batch_size(value: BatchSizeLike | None, default: BatchSizeRule) -> BatchS
     return GivenBatch(as_schedule(value, "batch_size", 0, above=True))
 
 
-def _label(rule: Any) -> str:
+def _label(rule: object) -> str:
     return repr(rule) if is_dataclass(rule) else getattr(rule, "__name__", "f(t)")

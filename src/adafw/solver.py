@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from adafw.arrays import NotFinite, all_finite
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
 from adafw.objectives.base import FiniteSum, Unavailable
-from adafw.random import freeze, thaw
+from adafw.random import IndexSource, Words, freeze, thaw
 from adafw.typing import Array, Plain, StateDict
 
 _FORMAT = 2  # of a saved state; raise it when a field changes its meaning
@@ -44,7 +44,7 @@ class State:
     step: StateDict = field(default_factory=dict)
     workspace: StateDict = field(default_factory=dict)
     search: StateDict = field(default_factory=dict)
-    rng: Any = None
+    rng: Words | IndexSource | None = None
     gradient_evaluations: int = 0
     lmo_calls: int = 0
     projections: int = 0
@@ -75,7 +75,7 @@ class State:
                 f"a state whose indices come from a {type(self.rng).__name__} cannot be saved; "
                 "give an integer or a numpy Generator as seed."
             )
-        flat: dict[str, Any] = {"format": _FORMAT}
+        flat: StateDict = {"format": _FORMAT}
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, dict):
@@ -85,7 +85,7 @@ class State:
         return {key: np.asarray(value) for key, value in flat.items()}
 
     @classmethod
-    def from_arrays(cls, flat: dict[str, Any]) -> "State":
+    def from_arrays(cls, flat: Mapping[str, Any]) -> "State":
         """The inverse of `to_arrays`."""
         if "format" not in flat or int(flat["format"]) > _FORMAT:
             raise ValueError("this is not a saved state of adafw, or one of a newer version.")
@@ -94,7 +94,7 @@ class State:
                 "this state was saved by an earlier version of adafw, whose fast paths kept their "
                 "data elsewhere in it, and cannot go on; start anew with its x as x0."
             )
-        values: dict[str, Any] = {"gradient": {}, "step": {}, "workspace": {}, "search": {}}
+        values: StateDict = {"gradient": {}, "step": {}, "workspace": {}, "search": {}}
         for key, value in flat.items():
             owner, _, name = key.partition(".")
             part = np.asarray(value)
@@ -168,7 +168,7 @@ def described(state: State) -> dict[str, Plain]:
 
 
 def start(
-    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, x: Array, source: Any
+    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, x: Array, source: IndexSource
 ) -> State:
     """The state before the first iteration, at x."""
     return State(
@@ -188,11 +188,12 @@ def run(
 
     `stop` is asked after each of them, and ends the run early if it says so.
     """
-    rng = source = thaw(s.rng)
+    rng = thaw(s.rng)
+    source: Words | IndexSource = rng
     counted = CountedSet(constraint)
     s.torn = True
     last_x: Array | None = None
-    begun: tuple[Any, int, int] = (None, 0, 0)
+    begun: tuple[Words | IndexSource, int, int] = (source, 0, 0)
     halfway = False
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings

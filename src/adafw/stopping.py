@@ -3,6 +3,7 @@
 import math
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -81,7 +82,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.seen = False
-        self._old: Any = None
+        self._old: Callable[[int, FrameType | None], Any] | int | None = None
 
     def __enter__(self) -> "Interrupts":
         # Only the main thread may handle signals, and a handler of the user's own is left alone.
@@ -90,7 +91,7 @@ class Interrupts:
             self._old = signal.signal(signal.SIGINT, self._note)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._old is not None:
             signal.signal(signal.SIGINT, self._old)
 

@@ -34,7 +34,7 @@ class TensorBoard:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._writer = writer_class()(os.fspath(folder))
 
-    def __call__(self, state: Any, record: Record) -> None:
+    def __call__(self, state: object, record: Record) -> None:
         """Logs a record of `minimize`."""
         numbers = record._asdict()
         self.log(int(numbers.pop("iteration")), numbers)

@@ -22,6 +22,12 @@ Array: TypeAlias = NDArray[Any]
 #: need not be there, so that no name of it can stand here.
 AnyArray: TypeAlias = Any
 
+#: A number of either library: of numpy or Python, or a tensor without dimensions.
+AnyNumber: TypeAlias = Any
+
+#: A dtype of either library.
+AnyDType: TypeAlias = Any
+
 #: A data matrix as users have it: a numpy array, a matrix of scipy.sparse, a data frame, or rows of
 #: this package. Scipy and pandas have no types, so that nothing narrower can be said.
 MatrixLike: TypeAlias = Any

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from adafw.fitting.settings import Settings
+from adafw.typing import Json, JsonTable
 
 FORMATS = ("libsvm", "csv", "parquet", "npy", "npz", "parts")
 Command = Callable[..., Any]
@@ -75,7 +76,7 @@ def settings_options(command: Command) -> Command:
     return command
 
 
-def settings_of(options: dict[str, Any]) -> Settings:
+def settings_of(options: JsonTable) -> Settings:
     """Takes the options of `settings_options` out of those of a call."""
     limit = options.pop("time_limit")
     given = {option.name: options.pop(option.name) for option in fields(Settings)}
@@ -115,7 +116,7 @@ def _type(option: "Field[Any]") -> type | None:
     return plain[0] if plain else None
 
 
-def as_number(text: str) -> Any:
+def as_number(text: str) -> Json:
     """A number if it is one, else the text; a list of numbers where there are commas."""
     if "," in text:
         return [as_number(part) for part in text.split(",")]
@@ -127,13 +128,13 @@ def as_number(text: str) -> Any:
     return text
 
 
-def parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
+def parameters(pairs: tuple[str, ...]) -> JsonTable:
     """key=value pairs; a value @FILE is read from a file of numbers.
 
     A .npy file is an array; of text, lines of one number are a vector, of several (separated by
     commas or blanks) a matrix. "none" stands for a bound that there is not.
     """
-    found: dict[str, Any] = {}
+    found: JsonTable = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
@@ -146,14 +147,14 @@ def parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _bound(value: Any) -> Any:
+def _bound(value: Json) -> Json:
     """None for the word "none", alone or in a list."""
     if isinstance(value, list):
         return [_bound(part) for part in value]
     return None if value == "none" else value
 
 
-def _numbers_in(path: str) -> Any:
+def _numbers_in(path: str) -> Json:
     """A vector or a matrix of numbers from a file."""
     if path.endswith(".npy"):
         import numpy as np
@@ -180,7 +181,7 @@ def refuse_same_file(
         seen.setdefault(place, option)
 
 
-def clean(value: Any) -> Any:
+def clean(value: Json) -> Json:
     """Plain data with null for what JSON has no number for."""
     if isinstance(value, dict):
         return {key: clean(part) for key, part in value.items()}
@@ -191,6 +192,6 @@ def clean(value: Any) -> Any:
     return value
 
 
-def echo_json(value: Any) -> None:
+def echo_json(value: Json) -> None:
     """One JSON object on standard output."""
     click.echo(json.dumps(clean(value)))

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -80,14 +80,14 @@ def _lines(rows: Any) -> str:
     return "".join(",".join(_word(value) for value in row) + "\n" for row in rows.tolist())
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     return str(value)
 
 
 @contextmanager
-def _sink(output: str | None) -> Iterator[Any]:
+def _sink(output: str | None) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from adafw.charts import Polyline, line_chart
 from adafw.fitting import Fitted, LinearModelFile, Targets
 from adafw.names import SETS
 from adafw.page import definitions, html_table, page
-from adafw.typing import Plain
+from adafw.typing import JsonTable, Plain
 
 #: Coefficients shown of each score, and scores whose coefficients are shown.
 TOP, MOST_SCORES = 15, 20
@@ -95,7 +95,7 @@ def render(
     return page(title, body, _STYLE)
 
 
-def label_of(value: Any) -> str:
+def label_of(value: object) -> str:
     """A class as text: 1, not 1.0."""
     return f"{value:g}" if isinstance(value, float | int | np.number) else str(value)
 
@@ -251,7 +251,7 @@ def _fit_names(model: LinearModelFile) -> list[str]:
     return _score_names(model) if fits > 1 else [""]
 
 
-def _relative(part: dict[str, Any]) -> float:
+def _relative(part: JsonTable) -> float:
     if part["gap"] is None or part["value"] is None:
         return float("nan")
     return float(part["gap"] / max(abs(part["value"]), 1e-12))

@@ -101,7 +101,7 @@ class Display:
     def __enter__(self) -> "Display":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
 

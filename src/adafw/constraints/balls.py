@@ -12,7 +12,7 @@ from adafw.arrays import finite, namespace
 from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class L1Ball(RadialSet):
         xp = namespace(g)
         return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
@@ -70,7 +70,7 @@ class L2Ball(RadialSet):
         direction, _ = arrays.unit(finite(g, "g"))
         return (-self.radius) * direction + 0.0  # the sum turns -0 into 0
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
@@ -128,7 +128,7 @@ class LInfBall(RadialSet):
         g = finite(g, "g")
         return self.radius * namespace(g).sign(-g)  # not -radius * 0, which is -0
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from adafw import arrays, checks
 from adafw.called import Called
 from adafw.describe import describe
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, AnyNumber, Plain, Shape
 
 
 class Stalled(RuntimeError):
@@ -37,7 +37,7 @@ class Constraint(ABC):
         """A minimiser of <g, v> over v in C, shaped as g; NaN or infinity in g is refused."""
 
     @abstractmethod
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         """A point of C to start from."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class RadialSet(Constraint):
         return self.radius
 
 
-def excess(amount: Any, scale: float) -> float:
+def excess(amount: AnyNumber, scale: float) -> float:
     """max(0, amount) / scale as a number, nan staying nan."""
     amount = float(amount)
     return amount if math.isnan(amount) else max(0.0, amount) / scale

@@ -1,7 +1,6 @@
 """The Birkhoff polytope: doubly stochastic matrices."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from adafw.constraints.linear_system import (
     by_normal_equations,
     spd_solver,
 )
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Birkhoff(Constraint):
         v[rows, columns] = 1
         return arrays.like(v, g)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         n = _check_square(arrays.as_shape(shape))
         point = arrays.zeros((n, n), dtype)
         point[range(n), range(n)] = 1

@@ -1,7 +1,6 @@
 """Lower and upper bounds on every coordinate."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +27,8 @@ class Box(Constraint):
     """
 
     called = Called("box", "lower_i <= x_i <= upper_i", {"lower": NEEDED, "upper": NEEDED})
-    lower: Any
-    upper: Any
+    lower: AnyArray
+    upper: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:
@@ -76,7 +75,7 @@ class Box(Constraint):
         side = (g > 0).view(np.int8) - (g < 0).view(np.int8) + np.int8(1)
         return np.stack([upper, middle, lower]).take(side).reshape(g.shape)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return self.project(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

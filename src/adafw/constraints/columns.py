@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw import arrays
 from adafw.arrays import finite, namespace
 from adafw.constraints.base import Constraint, check_order, metric_like
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +39,7 @@ class Columns(Constraint):
         pairs = zip(_columns(_matrix(x)), _columns(_matrix(g)), strict=True)
         return math.fsum(self.column.gap(*pair) for pair in pairs)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         rows, columns = _sizes(shape)
         return _stacked([self.column.start((rows,), dtype) for _ in range(columns)])
 

@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
-from adafw.typing import AnyArray, Plain
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 class CountedSet(Constraint):
@@ -28,10 +28,10 @@ class CountedSet(Constraint):
         self.projections += 1
         return self.constraint.project(x, h)
 
-    def start(self, shape: Any, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return self.constraint.start(shape, dtype)
 
-    def diameter(self, shape: Any, p: float = 2) -> float:
+    def diameter(self, shape: Shape, p: float = 2) -> float:
         return self.constraint.diameter(shape, p)
 
     def gap(self, x: AnyArray, g: AnyArray) -> float:

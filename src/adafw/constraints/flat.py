@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
-from adafw.typing import AnyArray, Plain
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 class FlatSet(Constraint):
@@ -22,10 +22,10 @@ class FlatSet(Constraint):
         h = None if h is None else h.reshape(self.point_shape)
         return self.constraint.project(x.reshape(self.point_shape), h).reshape(-1)
 
-    def start(self, shape: Any, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return self.constraint.start(self.point_shape, dtype).reshape(-1)
 
-    def diameter(self, shape: Any, p: float = 2) -> float:
+    def diameter(self, shape: Shape, p: float = 2) -> float:
         return self.constraint.diameter(self.point_shape, p)
 
     def minimise_quadratic(

@@ -19,7 +19,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class GroupBall(RadialSet):
 
     called = Called("group", "sum of the groups' norms <= radius", {"groups": NEEDED})
     radius: float
-    groups: Any
+    groups: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class GroupBall(RadialSet):
         v = xp.where(chosen & (unit != 0), unit * (-self.radius / length), xp.zeros_like(unit))
         return arrays.cast(v, g)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         check_sizes(shape, self.shape, "GroupBall")
         return arrays.zeros(shape, dtype)
 

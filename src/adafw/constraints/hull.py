@@ -18,7 +18,7 @@ from adafw.constraints.base import (
     excess,
     metric_like,
 )
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +32,7 @@ class Hull(Constraint):
     """
 
     called = Called("hull", "mixtures of given vertices", {"vertices": NEEDED}, per_column=True)
-    vertices: Any
+    vertices: AnyArray
     projection = "metric"
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Hull(Constraint):
         scores = rows.reshape(len(rows), -1) @ (unit / self.scale).reshape(-1)
         return arrays.copy(rows[xp.argmin(scores)])
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         point = arrays.zeros(shape, dtype)
         check_shape(point, self.shape, "Hull")
         return arrays.like(np.array(self.vertices.value[0]), point)
@@ -71,7 +71,7 @@ class Hull(Constraint):
 
         check_sizes(shape, self.shape, "Hull")
         rows = self.vertices.value.reshape(len(self.vertices.value), -1)
-        kind: dict[str, Any] = {"metric": "minkowski", "p": check_order(p)}
+        kind: dict[str, str | float] = {"metric": "minkowski", "p": check_order(p)}
         if np.isinf(p):
             kind = {"metric": "chebyshev"}
         # A slice of the rows at a time: all distances at once could fill the memory.

@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class KSparse(RadialSet):
         chosen = above | (equal & (xp.cumsum(equal, 0) <= room))
         return xp.where(chosen.reshape(g.shape), v, xp.zeros_like(v))
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
@@ -11,7 +10,7 @@ from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import AnyArray as Array
-from adafw.typing import Shape
+from adafw.typing import AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -53,7 +52,7 @@ class LineBall(RadialSet):
         directions, _ = _units(self._lines(g))
         return self._points((-self.radius) * directions + 0.0, g)  # the sum turns -0 into 0
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> Array:
         check_point_shape(shape, self.matrix, type(self).__name__)
         return arrays.zeros(shape, dtype)
 
@@ -129,7 +128,7 @@ class RMSBall(RadialSet):
         direction, _ = arrays.unit(finite(g, "g"))
         return (-self._length(g)) * direction + 0.0
 
-    def start(self, shape: Shape, dtype: Any = float) -> Array:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
@@ -10,7 +9,7 @@ from adafw.called import NEEDED, Called
 from adafw.constraints import projections
 from adafw.constraints.balls import L1Ball, L2Ball, LInfBall
 from adafw.constraints.base import Constraint, RadialSet, check_order, excess, metric_like
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class LpBall(RadialSet):
         length = xp.sum(a * v) ** (1 / self.p)
         return xp.sign(-g) * (v * (self.radius / xp.where(length > 0, length, 1)))
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

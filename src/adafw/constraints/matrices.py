@@ -1,12 +1,10 @@
 """What the sets of matrices share: the matrix behind a vector."""
 
-from typing import Any
-
 from adafw import arrays, checks
 from adafw.typing import AnyArray, Shape
 
 
-def matrix_shape(shape: Any) -> tuple[int, int] | None:
+def matrix_shape(shape: object) -> tuple[int, int] | None:
     """(rows, columns) as the `shape` of a set of matrices gives it, or None."""
     if shape is None:
         return None

@@ -1,7 +1,6 @@
 """Vectors whose entries rise: effects that may only grow with a dose, a rank, an age."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from adafw import arrays, checks
 from adafw.arrays import finite
 from adafw.called import Called
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class Monotone(RadialSet):
         v[:step] = -self.radius
         return arrays.like(v, g)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return _vector(arrays.zeros(shape, dtype))
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

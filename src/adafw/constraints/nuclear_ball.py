@@ -1,7 +1,6 @@
 """The ball of the nuclear norm, the sum of the singular values."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from adafw.constraints import projections, spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, AnyNumber, Shape
 
 #: The smaller side up to which all singular values are computed where one is needed.
 _SMALL = 200
@@ -69,7 +68,7 @@ class NuclearBall(RadialSet):
         largest = spectral_norm_bound(a, float(u @ a @ v))
         return float(np.vdot(arrays.host(x), a)) + self.radius * largest
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         check_point_shape(shape, self.matrix, "NuclearBall")
         return arrays.zeros(shape, dtype)
 
@@ -109,12 +108,12 @@ class _Shrinking(spectral_projection.SingularValueBall):
 
     radius: float
 
-    def shrink(self, s: Any) -> tuple[Any, Any]:
+    def shrink(self, s: AnyArray) -> tuple[AnyArray, AnyNumber]:
         if s.sum() <= self.radius:
             return s, np.eye(len(s))
         shrunk = projections.simplex(s, None, self.radius)
         kept = (shrunk > 0).astype(float)
         return shrunk, np.diag(kept) - np.outer(kept, kept) / kept.sum()
 
-    def support(self, s: Any) -> float:
+    def support(self, s: AnyArray) -> float:
         return self.radius * float(s[0])

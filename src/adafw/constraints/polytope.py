@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from adafw import arrays
 from adafw.arrays import finite
@@ -21,7 +21,7 @@ from adafw.constraints.base import (
 )
 from adafw.constraints.linear_system import dense_rows
 from adafw.describe import digest
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, MatrixLike, Plain, Shape
 
 #: The tightest tolerances HiGHS takes; costs are scaled to size one, so they are relative ones.
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -47,12 +47,12 @@ class Polytope(Constraint):
         {"A_ub": None, "b_ub": None, "A_eq": None, "b_eq": None, "bounds": (0, None)},
         per_column=True,
     )
-    A_ub: Any = None
-    b_ub: Any = None
-    A_eq: Any = None
-    b_eq: Any = None
-    bounds: Any = (0, None)
-    _first: Any = field(default=None, init=False)
+    A_ub: MatrixLike = None
+    b_ub: AnyArray = None
+    A_eq: MatrixLike = None
+    b_eq: AnyArray = None
+    bounds: AnyArray = (0, None)
+    _first: AnyArray = field(default=None, init=False)
     projection = "metric"
     exact_diameter = False
 
@@ -80,14 +80,14 @@ class Polytope(Constraint):
         return float(max(d.max(initial=0.0) for d in distances)) or 1.0
 
     @cached_property
-    def _unit(self) -> tuple[Any, NDArray[Any], Any, NDArray[Any]]:
+    def _unit(self) -> tuple[MatrixLike, NDArray[Any], MatrixLike, NDArray[Any]]:
         """A_ub, b_ub, A_eq, b_eq of the set of size one, their rows of length one.
 
         The tolerances of HiGHS are absolute: it must not see how large the set is.
         """
         from scipy import sparse
 
-        parts: list[Any] = []
+        parts: list[MatrixLike] = []
         for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)):
             lengths = _lengths(A)
             parts += [sparse.csr_array(A.multiply(1 / lengths[:, None])), b / lengths / self.scale]
@@ -140,7 +140,7 @@ class Polytope(Constraint):
         rest = np.minimum(reduced * ends[:, 0], reduced * ends[:, 1]).sum()
         return float(b_ub @ y_ub + b_eq @ y_eq + rest)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         point = arrays.zeros(shape, dtype)
         check_shape(point, self.shape, "Polytope")
         return arrays.like(np.array(self._first), point)
@@ -198,7 +198,7 @@ class Polytope(Constraint):
         return f"Polytope({sizes}, n = {len(self.bounds)})"
 
 
-def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
+def _dimension(A_ub: MatrixLike, A_eq: MatrixLike, bounds: ArrayLike | None) -> int:
     """The number of coordinates, from whichever argument tells it."""
     for A in (A_ub, A_eq):
         if A is not None:
@@ -208,17 +208,17 @@ def _dimension(A_ub: Any, A_eq: Any, bounds: Any) -> int:
                 raise ValueError(f"A_ub and A_eq must have two dimensions, got shape {shape}.")
             return int(shape[1])
     if bounds is not None and np.ndim(bounds) == 2:
-        return len(bounds)
+        return len(np.asarray(bounds))
     raise ValueError("a Polytope needs A_ub, A_eq, or a pair of bounds for every coordinate.")
 
 
-def _rows(A: Any, b: Any, n: int, side: str) -> tuple[Any, NDArray[Any]]:
+def _rows(A: MatrixLike, b: ArrayLike | None, n: int, side: str) -> tuple[MatrixLike, NDArray[Any]]:
     """A as a CSR matrix with n columns, b as a vector with an entry per row."""
     from scipy import sparse
 
     if (A is None) != (b is None):
         raise ValueError(f"A_{side} and b_{side} must be given together.")
-    if A is None or np.size(b) == 0:
+    if A is None or b is None or np.size(b) == 0:
         return sparse.csr_array((0, n)), np.zeros(0)
     matrix = sparse.csr_array(A, dtype=np.float64, copy=True)
     vector = np.array(finite(b, f"b_{side}"), dtype=np.float64)
@@ -234,7 +234,7 @@ def _rows(A: Any, b: Any, n: int, side: str) -> tuple[Any, NDArray[Any]]:
     return matrix, vector
 
 
-def _bounds(bounds: Any, n: int) -> NDArray[Any]:
+def _bounds(bounds: ArrayLike | None, n: int) -> NDArray[Any]:
     """Bounds as rows (low, high), infinite where there is none."""
     pairs = np.array((0, None) if bounds is None else bounds, dtype=object)
     if pairs.shape not in ((2,), (n, 2)):
@@ -251,13 +251,15 @@ def _bounds(bounds: Any, n: int) -> NDArray[Any]:
     return ends
 
 
-def _lengths(A: Any) -> NDArray[Any]:
+def _lengths(A: MatrixLike) -> NDArray[Any]:
     """l2 norms of the rows; 1 for a row of zeros, which has no direction."""
     lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
     return np.where(lengths > 0, lengths, 1.0)
 
 
-def _check_bounded(A_ub: Any, A_eq: Any, low: NDArray[Any], high: NDArray[Any]) -> None:
+def _check_bounded(
+    A_ub: MatrixLike, A_eq: MatrixLike, low: NDArray[Any], high: NDArray[Any]
+) -> None:
     """Refuses a set that contains a ray d: A_ub d <= 0, A_eq d = 0, d = 0 where both ends bind.
 
     Either some row or bound grows slack along d, which one linear program finds, or none does,

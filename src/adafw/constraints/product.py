@@ -1,16 +1,15 @@
 """Sets side by side: each holds a stretch of the coordinates."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from adafw import arrays
 from adafw.arrays import finite, namespace
 from adafw.constraints.base import Constraint, check_order, check_shape, check_sizes, metric_like
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,7 +21,7 @@ class Product(Constraint):
     diameters add up as D_p^p = sum of the blocks' D_p^p.
     """
 
-    blocks: Any
+    blocks: Sequence[tuple[Constraint, tuple[int, ...]]]
 
     def __post_init__(self) -> None:
         blocks = tuple(_block(block) for block in self.blocks)
@@ -62,7 +61,7 @@ class Product(Constraint):
     def gap(self, x: AnyArray, g: AnyArray) -> float:
         return math.fsum(constraint.gap(*parts) for constraint, parts in self.parts(x, g))
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         check_shape(arrays.zeros(shape, dtype), self.shape, "Product")
         return self._joined([constraint.start(size, dtype) for constraint, size in self.blocks])
 
@@ -99,7 +98,7 @@ class Product(Constraint):
         return f"Product([{inner}])"
 
 
-def _block(block: Any) -> tuple[Constraint, tuple[int, ...]]:
+def _block(block: object) -> tuple[Constraint, tuple[int, ...]]:
     """(set, shape) from what a user gives as one block."""
     if not isinstance(block, tuple | list) or len(block) != 2:
         raise TypeError(f"a block of a Product must be a pair (set, size), got {block!r}.")

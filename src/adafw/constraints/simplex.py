@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.called import Called
 from adafw.constraints import projections
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Simplex(RadialSet):
         g = finite(g, "g")
         return arrays.basis(g, namespace(g).argmin(g), self.radius)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.basis(arrays.zeros(shape, dtype), 0, self.radius)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
@@ -70,7 +69,7 @@ class UnitSimplex(RadialSet):
         # A number of g's dtype: radius * (least < 0) would have torch's default one, float32.
         return arrays.basis(g, i, self.radius * xp.sign(xp.clip(-least, 0, None)))
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:

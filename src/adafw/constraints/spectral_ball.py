@@ -1,7 +1,6 @@
 """The ball of the spectral norm, the largest singular value."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from adafw.called import NEEDED, Called
 from adafw.constraints import spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
-from adafw.typing import AnyArray, Shape
+from adafw.typing import AnyArray, AnyDType, AnyNumber, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -46,7 +45,7 @@ class SpectralBall(RadialSet):
         v = (u * xp.where(kept, xp.full_like(s, -self.radius), xp.zeros_like(s))) @ vt
         return arrays.cast(v, g).reshape(g.shape)
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         check_point_shape(shape, self.matrix, "SpectralBall")
         return arrays.zeros(shape, dtype)
 
@@ -92,8 +91,8 @@ class _Clipping(spectral_projection.SingularValueBall):
 
     radius: float
 
-    def shrink(self, s: Any) -> tuple[Any, Any]:
+    def shrink(self, s: AnyArray) -> tuple[AnyArray, AnyNumber]:
         return np.minimum(s, self.radius), np.diag((s < self.radius).astype(float))
 
-    def support(self, s: Any) -> float:
+    def support(self, s: AnyArray) -> float:
         return self.radius * float(s.sum())

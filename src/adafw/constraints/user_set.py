@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from adafw import arrays
 from adafw.arrays import finite
 from adafw.constraints.base import Constraint, check_shape, metric_like
-from adafw.typing import AnyArray, Plain, Shape
+from adafw.typing import AnyArray, AnyDType, Plain, Shape
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -23,15 +22,15 @@ class UserSet(Constraint):
     project : function of (x, h), returns the nearest point in the norm of diag(h); h may be None.
     """
 
-    _lmo: ClassVar[Any]
-    _start: ClassVar[Any]
-    _contains: ClassVar[Any]
-    _project: ClassVar[Any]
+    _lmo: Callable[[AnyArray], AnyArray]
+    _start: AnyArray
+    _contains: Callable[[AnyArray], bool] | None
+    _project: Callable[[AnyArray, AnyArray | None], AnyArray] | None
 
     def __init__(
         self,
         lmo: Callable[[AnyArray], AnyArray],
-        start: Any,
+        start: AnyArray | Callable[[Shape, AnyDType], AnyArray],
         contains: Callable[[AnyArray], bool] | None = None,
         project: Callable[[AnyArray, AnyArray | None], AnyArray] | None = None,
     ) -> None:
@@ -63,7 +62,7 @@ class UserSet(Constraint):
             )
         return v
 
-    def start(self, shape: Shape, dtype: Any = float) -> AnyArray:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         if callable(self._start):
             return self._start(arrays.as_shape(shape), dtype)
         point = arrays.zeros(shape, dtype)

@@ -11,7 +11,7 @@ from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.fitting.core import Deadline
 from adafw.lanczos import golub_kahan
 from adafw.losses import Loss
-from adafw.steps.corrective.factors import balanced
+from adafw.steps.corrective.factors import FactoredView, balanced
 from adafw.steps.corrective.nuclear import improved
 from adafw.typing import MatrixLike
 
@@ -84,7 +84,7 @@ def fit_offsets(
 
 
 def complete(
-    seen: Any, radius: float, tol: float, deadline: Deadline, *,
+    seen: FactoredView, radius: float, tol: float, deadline: Deadline, *,
     start: tuple[Matrix, Matrix] | None = None, max_iter: int = 200,
 ) -> Completion:  # fmt: skip
     """Minimises the mean loss over the nuclear ball until gap <= tol * max(|value|, 1e-12).
@@ -186,7 +186,7 @@ def norm_from_above(matrix: MatrixLike, below: float, slack: float) -> float:
     return math.sqrt(max(ritz, below**2) / max(1 - error, 1e-3)) * (1 + 1e-12)
 
 
-def smallest_radius(seen: Any, share: float) -> float:
+def smallest_radius(seen: FactoredView, share: float) -> float:
     """That which lowers the objective by about this share at most, as the gradient at 0 tells."""
     nothing = np.zeros((seen.shape[0], 0)), np.zeros((seen.shape[1], 0))
     z = seen.predict(*nothing)

@@ -22,7 +22,7 @@ from adafw.random import Blocks
 from adafw.recorder import Record, Trace
 from adafw.result import Result
 from adafw.solver import State
-from adafw.typing import Array
+from adafw.typing import Array, StateDict
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def fit_linear(
         calls.append(lambda s, record: watch(record, _resume(s, judge)))
     if resume is not None:
         judge.restore(resume.state, resume.batch_intercept)
-        how: dict[str, Any] = {"state": resume.state}
+        how: StateDict = {"state": resume.state}
     else:
         x0 = _inside(start, constraint, risk.f)
         # Scattered rows of a disk cost a read each.

@@ -12,6 +12,7 @@ from adafw.fitting.completion import Completion, complete
 from adafw.fitting.core import Deadline
 from adafw.steps.corrective.factors import FactoredView, balanced
 from adafw.steps.corrective.observed import Observed
+from adafw.typing import MatrixLike
 
 Matrix = NDArray[Any]
 
@@ -58,7 +59,7 @@ class Map:
 class _MappedMatrix:
     """A^T G B, as far as products go."""
 
-    inner: Any
+    inner: MatrixLike
     rows: Map
     cols: Map
 
@@ -93,7 +94,7 @@ class Mapped(FactoredView):
     def predict(self, left: Matrix, right: Matrix) -> Matrix:
         return self.seen.predict(self.rows @ left, self.cols @ right)
 
-    def matrix(self, weights: Matrix) -> Any:
+    def matrix(self, weights: Matrix) -> MatrixLike:
         return _MappedMatrix(self.seen.matrix(weights), self.rows, self.cols)
 
     def value(self, z: Matrix) -> float:
@@ -134,7 +135,11 @@ def by_frequency(seen: Observed) -> Mapped:
     return Mapped(seen, *maps)
 
 
-def by_solution(first: Mapped, found: Completion, radius: float) -> tuple[Mapped, Any]:
+#: (L, R) of X = L R^T.
+Factors = tuple[Matrix, Matrix]
+
+
+def by_solution(first: Mapped, found: Completion, radius: float) -> tuple[Mapped, Factors | None]:
     """The ball in which directions that `found` uses are cheap, and the start that `found` is.
 
     One step of reweighting (Fazel, Hindi and Boyd 2003; for lasso: Zou 2006): a direction of
@@ -155,15 +160,15 @@ def by_solution(first: Mapped, found: Completion, radius: float) -> tuple[Mapped
 
 def solve(
     seen: Observed, norm: str, radius: float, tol: float, deadline: Deadline, max_iter: int,
-    start: Any = None,
-) -> tuple[Weighted, Any]:  # fmt: skip
+    start: Factors | None = None,
+) -> tuple[Weighted, Factors]:  # fmt: skip
     """The completion in the ball, and factors where one of a larger radius may start."""
-    view: Any = seen if norm == "nuclear" else by_frequency(seen)
+    view: Observed | Mapped = seen if norm == "nuclear" else (mapped := by_frequency(seen))
     before = 0
     if norm == "adaptive":
         # Always from 0: so loosely solved, it would hardly leave a start, nor would the weights.
         first = complete(view, radius, max(tol, _FIRST), deadline, max_iter=max_iter)
-        view, start = by_solution(view, first, radius)
+        view, start = by_solution(mapped, first, radius)
         before = first.n_iter
     found = complete(view, radius, tol, deadline, start=start, max_iter=max_iter)
     ended, found = (found.left, found.right), replace(found, n_iter=before + found.n_iter)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adafw.algorithm import Algorithm
 from adafw.fused.problem import calls
@@ -13,7 +12,7 @@ from adafw.gradients.base import coin
 from adafw.gradients.sampling import Sampling
 from adafw.kernels.parts import Batches
 from adafw.objectives.base import FiniteSum
-from adafw.random import Blocks, freeze, thaw
+from adafw.random import Blocks, IndexSource, Words, freeze, thaw
 from adafw.rows.base import as_batch
 from adafw.solver import Diverged, State
 from adafw.typing import Array
@@ -89,11 +88,13 @@ class _Source:
     of the user's is called once an iteration, as promised.
     """
 
-    def __init__(self, words: NDArray[np.uint64], n_terms: int, cost: tuple[float, float]) -> None:
-        self.rng = thaw(words)
+    def __init__(
+        self, words: Words | IndexSource | None, n_terms: int, cost: tuple[float, float]
+    ) -> None:
+        self.rng: Any = thaw(words)  # with a bit_generator where it can draw for several
         self.several = isinstance(words, np.ndarray)
         self.n_terms, self.cost = n_terms, cost
-        self.before: Any = None
+        self.before: object = None
 
     def batches(self, gradient: GradientEstimator, t: int, count: int) -> Batches:
         """Those of at most `count` iterations from t, up to the next that sees all rows."""

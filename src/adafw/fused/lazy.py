@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from adafw.gradients import CSFW
 from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.kernels.parts import Batches, Ledger, Listed, Point, Support
 from adafw.objectives.base import FiniteSum
+from adafw.rows import CSRRows, StreamedRows
 from adafw.solver import State
 from adafw.typing import Array, StateDict
 
@@ -110,7 +111,7 @@ class LazyL1:
 
     def _capacity(self, f: problem.Linear, algorithm: Algorithm) -> int:
         """Of a new list: one row may add all its features before it is thinned."""
-        rows: Any = f.rows  # sparse ones
+        rows = cast(CSRRows | StreamedRows, f.rows)
         longest = int(np.diff(rows.arrays[2]).max())
         return max(self.times * self.room, 8 * problem.calls(algorithm)) + longest
 

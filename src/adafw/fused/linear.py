@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from adafw.algorithm import Algorithm
 from adafw.arrays import float_bits
-from adafw.constraints import L1Ball
+from adafw.constraints import L1Ball, LInfBall
 from adafw.constraints.base import Constraint
 from adafw.fused import problem
 from adafw.fused.batches import drive, sees_all
@@ -54,9 +54,9 @@ class LinearBalls:
     ) -> State:  # fmt: skip
         claim(s, type(self))
         s.x = s.x.copy()  # the kernels move x in place, and others may have kept the old one
-        kind: Any = _L1 if type(constraint) is L1Ball else _LInf
+        kind = _L1 if type(constraint) is L1Ball else _LInf
         model = problem.linear(f)
-        ball = kind(constraint, s)
+        ball = kind(cast(L1Ball | LInfBall, constraint), s)
 
         def iterate(batches: Batches) -> int:
             if sees_all(algorithm.gradient, f.n_terms, batches):
@@ -75,7 +75,7 @@ class LinearBalls:
 class _L1:
     """The support of x and the kernels of the l1 ball."""
 
-    def __init__(self, constraint: Any, s: State) -> None:
+    def __init__(self, constraint: L1Ball | LInfBall, s: State) -> None:
         from adafw.kernels import l1
 
         self.kernels, self.radius = l1, constraint.radius
@@ -128,7 +128,7 @@ def _limits(dtype: np.dtype[Any], squares: bool) -> tuple[Word, Word]:
 class _LInf:
     """The kernels of the linf ball."""
 
-    def __init__(self, constraint: Any, s: State) -> None:
+    def __init__(self, constraint: L1Ball | LInfBall, s: State) -> None:
         from adafw.kernels import linf
 
         self.kernel, self.radius, self.n = linf.run, constraint.radius, s.x.size
@@ -153,7 +153,7 @@ class _LInf:
 
 def _estimate(f: problem.Linear, algorithm: Algorithm, s: State) -> Estimate:
     """g and what it is made from, for this state."""
-    kind: Any = problem.estimate_code(algorithm)
+    kind = cast(int, problem.estimate_code(algorithm))
     unseen = np.empty(0, np.uint32)
     if kind == codes.CSFW:
         g = s.gradient["gradient"]

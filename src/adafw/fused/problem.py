@@ -1,7 +1,7 @@
 """What the fast paths ask of a problem, and its parts as the kernels take them."""
 
 import math
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -128,7 +128,9 @@ def row_length(f: Linear) -> float:
 def terms(f: Linear, batches: Batches) -> Terms:
     """The terms of f, right for these batches: rows on a disk are read here."""
     model, b = (f.model, f.intercept) if isinstance(f, WithIntercept) else (f, 0.0)
-    rows: Any = model.rows  # one of the three kinds that `is_known` lets pass
+    rows = cast(
+        CSRRows | DenseRows | StreamedRows, model.rows
+    )  # one of the three kinds that `is_known` lets pass
     arrays = rows.arrays_of(batches.indices) if type(rows) is StreamedRows else rows.arrays
     return Terms(arrays, model.y, model.term_weights, _LOSSES[type(model.loss)], float(b))
 

@@ -34,7 +34,7 @@ class Unavailable(ConnectionError):
             f"{self.reason}; {self.way}, make the objective anew and go on with state=error.state."
         )
 
-    state: Any = None
+    state: Any = None  # a `State`, and a `Resume`: both stand above
     resume: Any = None
 
 

@@ -9,7 +9,7 @@ from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import Rate
-from adafw.typing import Array, S
+from adafw.typing import Array, MatrixLike, S
 
 
 class Step(ABC, Generic[S]):
@@ -44,7 +44,7 @@ class Step(ABC, Generic[S]):
 
     def active_set(
         self, constraint: Constraint, x: Array, state: S
-    ) -> tuple[NDArray[Any], Any] | None:
+    ) -> tuple[NDArray[Any], MatrixLike] | None:
         """(weights, atoms) with x = weights @ atoms, if the step keeps them."""
         return None
 

@@ -61,7 +61,7 @@ class NewtonStep(Step[Nothing]):
         return {}
 
     def update(
-        self, f: Any, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
+        self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int, state: Nothing
     ) -> tuple[Array, Nothing]:
         # The next model is worth more than further digits of this one.
         wanted = 0.1 * float(dot(g, x - constraint.lmo(g)))
@@ -101,7 +101,7 @@ class NewtonStep(Step[Nothing]):
         return 1 + _MODELS * (2 + _CORRECTIVE + self.inner_steps)
 
 
-def _hessian(f: Any, x: Array, tried: list[Array]) -> NDArray[Any]:
+def _hessian(f: FiniteSum, x: Array, tried: list[Array]) -> NDArray[Any]:
     """That of f at x; of several outputs, column by column from its products."""
     if not isinstance(f, MatrixModel):
         return np.asarray(f.hessian(x, tried))

@@ -14,7 +14,7 @@ from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.line import Line
 from adafw.steps.base import Step
-from adafw.typing import Array
+from adafw.typing import AnyArray, Array
 
 #: Share of the descent that the slope promises which a step must reach (Armijo).
 _ARMIJO = 1e-4
@@ -40,7 +40,7 @@ class SpectralStep(Step[Seen]):
     not feel their units. One gradient and one projection an iteration; no learning rate.
     """
 
-    scale: Any = None
+    scale: AnyArray | Constant | None = None
     memory: int = 10
 
     def __post_init__(self) -> None:
@@ -104,7 +104,9 @@ class SpectralStep(Step[Seen]):
         return min(square / bend, 1e10 * across, 1e300)
 
 
-def backtrack(line: Line, value: float, reference: float, slope: float, dtype: Any) -> float:
+def backtrack(
+    line: Line, value: float, reference: float, slope: float, dtype: np.dtype[Any]
+) -> float:
     """gamma <= 1 by minimising parabolas until f is low enough, or as low as rounding lets it."""
     gamma, noise = 1.0, 4 * float(np.finfo(dtype).eps) * abs(value)
     # Halving so often leads below rounding.

@@ -9,7 +9,7 @@ answer. Elsewhere Q is minimised over the hull of x and the answers kept (Wolfe 
 """
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,11 +79,11 @@ def _intervals(constraint: Constraint, x: Array, m: Array, h: Array, eta: float)
 
 # Faces of coordinates ---------------------------------------------------------------------------
 
-_Faces = L1Ball | Simplex | UnitSimplex | L2Ball | GroupBall | KSparse
+_Faces: TypeAlias = L1Ball | Simplex | UnitSimplex | L2Ball | GroupBall | KSparse
 
 
 def _face(
-    constraint: Constraint, kind: Any, x: Array, m: Array, h: Array, eta: float,
+    constraint: Constraint, kind: _Faces, x: Array, m: Array, h: Array, eta: float,
     calls: int | None, enough: float | None,
 ) -> Array:  # fmt: skip
     shape = x.shape
@@ -104,7 +104,7 @@ def _face(
     return y.reshape(shape)
 
 
-def _whole_groups(kind: Any, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _whole_groups(kind: _Faces, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if isinstance(kind, L2Ball):
         return np.ones_like(chosen)
     if not isinstance(kind, GroupBall):
@@ -118,7 +118,7 @@ def _labels(kind: GroupBall) -> NDArray[np.int64]:
 
 
 def _on_face(
-    kind: Any, chosen: NDArray[np.bool_], x: Vector, m: Vector, h: Vector, eta: float
+    kind: _Faces, chosen: NDArray[np.bool_], x: Vector, m: Vector, h: Vector, eta: float
 ) -> Vector:
     """The minimiser of Q where the coordinates that are not chosen stay 0."""
     at = np.flatnonzero(chosen)
@@ -134,7 +134,7 @@ def _on_face(
     return y
 
 
-def _beats(kind: Any, slopes: Vector, y: Vector, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _beats(kind: _Faces, slopes: Vector, y: Vector, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Coordinates whose slope is steeper than what the face pays for its bound."""
     if isinstance(kind, KSparse):
         # y is made of sums of vertices: on a face it is there to rounding, never exactly.

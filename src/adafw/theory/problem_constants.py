@@ -7,7 +7,7 @@ is at most D wide.
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,10 +198,10 @@ def _curvature(f: SeparableSum, name: str) -> float:
     return f.curvature
 
 
-def _separable(f: FiniteSum, name: str) -> Any:
+def _separable(f: FiniteSum, name: str) -> SeparableSum:
     if not f.separable:
         raise TypeError(
             f"computing {name} needs terms phi_i(<a_i, x>), as in LinearModel, got {f!r}; give the "
             "number instead."
         )
-    return f
+    return cast(SeparableSum, f)

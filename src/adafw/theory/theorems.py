@@ -3,17 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from adafw import checks, gradients
 from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.metrics import AdaGrad, Clipped, Metric
+from adafw.objectives import SeparableSum
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, Power, Scaled, as_schedule, at
+from adafw.schedules import BatchSizeLike, OpenLoop, Power, Scaled, as_schedule, at
 from adafw.steps import AdaptiveStep
 from adafw.theory.problem_constants import Constants, DataConstants, constants, data_constants
 from adafw.typing import Array, ScheduleLike
@@ -174,7 +176,7 @@ def theorem_3_7(
     b = max(1, m // 100) if batch_size is None else checks.integer(batch_size, "batch_size", 1)
     step = _step(clipped, c.curvature * c.operator_norm**2 / m, OpenLoop(), K)
     be = effective_batch(b, m)
-    slopes: Any = f.slopes(_start(f, constraint, x0))  # type: ignore[attr-defined]
+    slopes = cast(SeparableSum, f).slopes(_start(f, constraint, x0))
     # alpha_0 is 0 off the first batch, which misses a term with probability 1 - be / m.
     initial = (1 - be / m) * float(np.abs(slopes).sum(dtype=np.float64)) / m
     L, D1, Dinf = c.curvature, c.data_diameter_1, c.data_diameter_inf
@@ -196,7 +198,9 @@ def effective_batch(batch_size: int, n_terms: int) -> float:
     return -n_terms * math.expm1(batch_size * math.log1p(-1 / n_terms))
 
 
-def _open_end(ratio: float, nu: float, error: float, C: float) -> tuple[Any, Any, Any]:
+def _open_end(
+    ratio: float, nu: float, error: float, C: float
+) -> tuple[BatchSizeLike, ScheduleLike, Callable[[int], float]]:
     """b_t, gamma_t and the bound of the first setting of Theorem 3.3."""
     from scipy.special import zeta
 
@@ -208,7 +212,9 @@ def _open_end(ratio: float, nu: float, error: float, C: float) -> tuple[Any, Any
     return Power(ratio, 1), Power(1.0, -(0.5 + nu)), bound
 
 
-def _fixed_end(ratio: float, T: int, error: float, C: float) -> tuple[Any, Any, Any]:
+def _fixed_end(
+    ratio: float, T: int, error: float, C: float
+) -> tuple[BatchSizeLike, ScheduleLike, Callable[[int], float]]:
     """b_t, gamma_t and the bound of the second setting of Theorem 3.3."""
 
     def bound(t: int) -> float:
@@ -219,7 +225,7 @@ def _fixed_end(ratio: float, T: int, error: float, C: float) -> tuple[Any, Any, 
     return ratio * T, 1 / math.sqrt(T), bound
 
 
-def _clipped(metric: Metric, lower: Any, upper: Any) -> tuple[Clipped, float]:
+def _clipped(metric: Metric, lower: ScheduleLike, upper: ScheduleLike) -> tuple[Clipped, float]:
     """The metric between its bounds, and kappa."""
     clipped = Clipped(metric, lower, upper)
     if clipped.momentum:
@@ -240,7 +246,9 @@ def _constants(f: FiniteSum, constraint: Constraint, given: Constants | None) ->
     return constants(f, constraint) if given is None else given
 
 
-def _initial_error(f: FiniteSum, constraint: Constraint, x0: Any, c: Constants) -> float:
+def _initial_error(
+    f: FiniteSum, constraint: Constraint, x0: ArrayLike | None, c: Constants
+) -> float:
     """f(x_0) - min f <= the gap at x_0 for convex f (Fact C.1), L D^2 / 2 more for any other."""
     x = _start(f, constraint, x0)
     g = f.gradient(x)
@@ -248,7 +256,7 @@ def _initial_error(f: FiniteSum, constraint: Constraint, x0: Any, c: Constants) 
     return gap if f.convex else gap + c.smoothness * c.diameter**2 / 2
 
 
-def _start(f: FiniteSum, constraint: Constraint, x0: Any) -> Array:
+def _start(f: FiniteSum, constraint: Constraint, x0: ArrayLike | None) -> Array:
     if x0 is not None:
         return np.asarray(x0, f.dtype)
     shape = constraint.shape if f.shape is None else f.shape

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
-from numpy.typing import DTypeLike
 from torch import Tensor
 
 from adafw import arrays, checks
@@ -28,7 +27,7 @@ from adafw.constraints.base import RadialSet, excess
 from adafw.torch import polar
 from adafw.torch.polar import positive as _positive
 from adafw.typing import AnyArray as Array
-from adafw.typing import Shape
+from adafw.typing import AnyDType, Shape
 
 #: The core's sets that hold matrices.
 _MATRIX_SETS = (NuclearBall, SpectralBall, RowBall, ColumnBall, Birkhoff)
@@ -97,7 +96,7 @@ class MatrixBall(RadialSet):
         """max <g, x - v> over v in the ball, by a decomposition: the lmo would fall short of it."""
         return float((g * x).sum() + self.radius * self.dual_norm(g))
 
-    def start(self, shape: Shape, dtype: DTypeLike = float) -> Array:
+    def start(self, shape: Shape, dtype: AnyDType = float) -> Array:
         return arrays.zeros(shape, dtype)
 
     def violation(self, x: Array) -> float:

@@ -6,8 +6,7 @@ Imported only where networks are trained, since it needs torch.
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from adafw.experiments.networks import probes
 from adafw.experiments.networks.batches import TensorBatches
@@ -23,6 +22,9 @@ from adafw.recorder import Clock
 from adafw.torch.measures import evaluate
 from adafw.torch.typing import Batch
 from adafw.typing import JsonTable
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _MEASURED_AT_ONCE = 1000  # samples in a batch where only outputs are computed
 
@@ -63,7 +65,7 @@ class Training:
         self.iterations += steps.count // steps.passes
         self.measure()
 
-    def _counting_loss(self, output: Tensor, target: Tensor) -> Tensor:
+    def _counting_loss(self, output: "Tensor", target: "Tensor") -> "Tensor":
         self.evaluations += len(target)
         return self.loss_fn(output, target)
 
@@ -123,7 +125,7 @@ class _Counted:
             yield batch
 
 
-def make(case: NetworkCase, method: NetworkMethod) -> tuple[nn.Module, Trained]:
+def make(case: NetworkCase, method: NetworkMethod) -> "tuple[nn.Module, Trained]":
     """The network with fresh weights and the optimizer of a method."""
     width = () if case.width is None else (case.width,)
     model = LESSONS[case.network].model(*width)

@@ -1,7 +1,5 @@
 """Corrective steps on the l1 ball and the simplices: atoms are signed coordinates."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +8,8 @@ from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
+from adafw.objectives.linear_model import Curves
+from adafw.rows import Rows
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.joining import Shape, steepest
@@ -23,7 +23,7 @@ from adafw.steps.corrective.newton import (
 )
 from adafw.steps.corrective.point import Point, Vector
 from adafw.steps.corrective.sample import LEAST_ROWS
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 #: Atoms up to which the Hessian may be a matrix: while many come and go, and once few do.
 MANY, MOST_ATOMS = 1000, 3000
@@ -38,7 +38,7 @@ MANY_ATOMS = 350
 #: Predictions that were so many times as large as they are now are computed anew.
 SHRUNK = 2.0
 #: Kinds of data whose kernels are compiled in this process.
-_COMPILED: set[tuple[Any, ...]] = set()
+_COMPILED: set[tuple[object, ...]] = set()
 
 
 class AtomCorrector(Corrector[Linear]):
@@ -144,8 +144,8 @@ class AtomCorrector(Corrector[Linear]):
         return _placed(f, x, chosen, w, product(at, w), note)
 
     def active_set(
-        self, constraint: Any, x: Array, state: Memory
-    ) -> tuple[NDArray[np.float64], Any]:
+        self, constraint: Constraint, x: Array, state: Memory
+    ) -> tuple[NDArray[np.float64], MatrixLike]:
         """Vertices with the weights |x_j| / radius.
 
         What is missing to the sum 1 is the weight of the origin: a vertex of the unit simplex, half
@@ -222,7 +222,7 @@ def _reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
 
 def _placed(
     f: Linear, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
-    note: Memory, curves: Any = None,
+    note: Memory, curves: Curves | None = None,
 ) -> tuple[Array, Memory]:  # fmt: skip
     """(x with these entries, state): A x is at hand, and saves the next gradient a pass.
 
@@ -236,11 +236,11 @@ def _placed(
     return new, note
 
 
-def _types(rows: Any) -> list[str]:
+def _types(rows: Rows) -> list[str]:
     return [str(part.dtype) for part in rows.take(np.zeros(1, np.int64)).parts().values()]
 
 
-def _compile(model: LinearModel, rows: Any) -> None:
+def _compile(model: LinearModel, rows: Rows) -> None:
     """Both ways on the first rows, so that their kernels are compiled."""
     few = np.arange(min(8, model.n_terms))
     weights = None if model.sample_weight is None else np.ones(few.size)

@@ -1,13 +1,13 @@
 """What a corrector must know: one kind of set, and how f descends over it to second order."""
 
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 
 class Memory(TypedDict, total=False):
@@ -63,12 +63,16 @@ class Corrector(Protocol[F]):
         """Its state before t = 0: plain arrays and numbers."""
 
     def improve(
-        self, f: F, constraint: Any, x: Array, g: Array, t: int, state: Memory
+        self, f: F, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
 
     def active_set(
-        self, constraint: Any, x: Array, state: Memory
-    ) -> tuple[NDArray[np.float64], Any] | None:
+        self, constraint: Constraint, x: Array, state: Memory
+    ) -> tuple[NDArray[np.float64], MatrixLike] | None:
         """(weights, atoms) with x = weights @ atoms, where the set has few enough vertices."""
         return None
+
+
+#: One of whatever objectives: `fits` says of which.
+AnyCorrector: TypeAlias = Corrector[Any]

@@ -1,7 +1,6 @@
 """Boxes: Newton steps whose model is minimised over the box itself."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,7 @@ class _Model:
     def _inside(self, d: Vector) -> Array:
         return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
 
-    def _sweep_matrix(self, matrix: Any, d: Vector, state: Memory) -> None:
+    def _sweep_matrix(self, matrix: Vector, d: Vector, state: Memory) -> None:
         from adafw.kernels import coordinates
         from adafw.kernels.shuffle import shuffle
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.kernels.parts import Csr
 from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
+from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.typing import Array
 
@@ -31,7 +33,7 @@ class ColumnHessian:
     The second term is that of an intercept minimised out; without one, total is 0.
     """
 
-    arrays: tuple[Any, Any, Any]
+    arrays: Csr
     bends: Vector
     mixed: Vector
     total: float
@@ -108,7 +110,7 @@ class Predictions(View):
         self.f = f
         self.model = model_of(f)
         self.rows = f.rows
-        self._last: tuple[Vector, Vector, Any] | None = None
+        self._last: tuple[Vector, Vector, Curves] | None = None
 
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
@@ -163,7 +165,7 @@ class Predictions(View):
 
         return Hessian(product, scale, None, columns)
 
-    def _curves(self, z: Vector) -> tuple[Vector, Any]:
+    def _curves(self, z: Vector) -> tuple[Vector, Curves]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""
         last = self._last
         if last is None or not (last[0] is z or np.array_equal(last[0], z)):

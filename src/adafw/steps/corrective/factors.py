@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.kinds import Linear, model_of
 from adafw.steps.corrective.curvature import JointPredictions
+from adafw.typing import MatrixLike
 
 Matrix = NDArray[Any]
 
@@ -23,12 +24,17 @@ class FactoredView(ABC):
     #: Of X.
     shape: tuple[int, int]
 
+    @property
+    def least(self) -> float:
+        """Below this no value can be."""
+        return -np.inf
+
     @abstractmethod
     def predict(self, left: Matrix, right: Matrix) -> Matrix:
         """z at L R^T, without what does not depend on it."""
 
     @abstractmethod
-    def matrix(self, weights: Matrix) -> Any:
+    def matrix(self, weights: Matrix) -> MatrixLike:
         """sum_i weights_i a_i as a matrix, sparse where samples are entries."""
 
     @abstractmethod
@@ -78,7 +84,7 @@ class Factored(FactoredView):
         entries.dots(rows, cols, np.ascontiguousarray(left), np.ascontiguousarray(right), out)
         return out
 
-    def matrix(self, weights: Matrix) -> Any:
+    def matrix(self, weights: Matrix) -> MatrixLike:
         """sum_i weights_i a_i, sparse where samples are entries."""
         if self.entries is None:
             return self.f.rows.combine(weights).reshape(self.shape).astype(np.float64, copy=False)
@@ -128,13 +134,13 @@ class JointFactored(FactoredView):
     def __init__(self, f: MatrixModel) -> None:
         self.f, self.shape = f, (f.rows.shape[1], f.n_outputs)
         self.seen = JointPredictions(f)
-        self._last: tuple[Any, Any] = (None, None)
+        self._last: tuple[Matrix | None, Matrix | None] = (None, None)
 
     def predict(self, left: Matrix, right: Matrix) -> Matrix:
         low = self.f.rows.dot_matrix(np.ascontiguousarray(left, self.f.dtype))
         return np.asarray(low @ right.T)
 
-    def matrix(self, weights: Matrix) -> Any:
+    def matrix(self, weights: Matrix) -> MatrixLike:
         return self.f.rows.combine_matrix(weights).astype(np.float64, copy=False)
 
     def value(self, z: Matrix) -> float:
@@ -168,7 +174,7 @@ class JointFactored(FactoredView):
         return np.asarray(self._last[1])
 
 
-def leading(slopes: Any, count: int, tol: float = 1e-10) -> tuple[Matrix, Matrix, Matrix]:
+def leading(slopes: MatrixLike, count: int, tol: float = 1e-10) -> tuple[Matrix, Matrix, Matrix]:
     """(U, s, V) with the largest singular values, falling; columns of U and V are the vectors."""
     if min(slopes.shape) <= _SMALL:
         dense = slopes if isinstance(slopes, np.ndarray) else slopes.toarray()

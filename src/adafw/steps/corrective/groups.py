@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class GroupCorrector(Corrector[Predicting]):
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if isinstance(f, MatrixModel):
-            whole: Any = constraint.bare
+            whole = constraint.bare
             return isinstance(whole, GroupBall) and holds_rows(whole)
         known = isinstance(f, Linear) and f.has_hessian
         flat = f.shape is not None and len(f.shape) == 1
@@ -59,7 +59,7 @@ class GroupCorrector(Corrector[Predicting]):
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        whole: Any = constraint.bare
+        whole = cast(GroupBall | KSparse, constraint.bare)
         flat, slopes = x.reshape(-1), g.reshape(-1)
         chosen = _working_set(whole, flat, slopes)
         small = f
@@ -72,7 +72,7 @@ class GroupCorrector(Corrector[Predicting]):
         return moved.reshape(x.shape), state
 
 
-def _working_set(kind: Any, x: Array, g: Array) -> NDArray[np.int64]:
+def _working_set(kind: GroupBall | KSparse, x: Array, g: Array) -> NDArray[np.int64]:
     """The support, and what the set gains most by; groups as a whole, at most as many again."""
     room = max(_FIRST, int(np.count_nonzero(x)))
     if isinstance(kind, KSparse):
@@ -105,13 +105,15 @@ def _restricted(f: Predicting, chosen: NDArray[np.int64]) -> Predicting:
     return WithIntercept(small) if isinstance(f, WithIntercept) else small
 
 
-def _part(kind: Any, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
+def _part(kind: GroupBall | KSparse, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
     if isinstance(kind, KSparse):
         return _SparseFace(kind)
     return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
 
 
-def _newton(f: Predicting, part: Any, x: Array, g: Array, gap: float, state: Memory) -> Array:
+def _newton(
+    f: Predicting, part: "_GroupFace | _SparseFace", x: Array, g: Array, gap: float, state: Memory
+) -> Array:
     """A few Newton steps on the restricted problem."""
     seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)
@@ -132,7 +134,9 @@ def _newton(f: Predicting, part: Any, x: Array, g: Array, gap: float, state: Mem
 class _Model:
     """<g, d> + <d, H d> / 2 with x + d in the set."""
 
-    def __init__(self, x: Array, g: Array, part: Any, gap: float, share: float) -> None:
+    def __init__(
+        self, x: Array, g: Array, part: "_GroupFace | _SparseFace", gap: float, share: float
+    ) -> None:
         self.x, self.g, self.part = x, g, part
         self.share, self.wanted = share, share * gap
 

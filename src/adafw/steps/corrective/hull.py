@@ -1,6 +1,6 @@
 """Corrective steps on the hull of given points: their weights are a point of a simplex."""
 
-from typing import Any
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +15,7 @@ from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 #: Vertices that join at least; else as many as take part already.
 FIRST = 32
@@ -55,12 +55,13 @@ class HullCorrector(Corrector[Linear]):
         return {}
 
     def improve(
-        self, f: Linear, constraint: Any, x: Array, g: Array, t: int, state: Memory
+        self, f: Linear, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
-        points = constraint.bare.vertices.value
+        hull = cast(Hull, constraint.bare)
+        points = hull.vertices.value
         vertices = np.asarray(points, np.float64)
         slopes = vertices @ g.astype(np.float64)
-        w = _weights(constraint.bare, x, state)
+        w = _weights(hull, x, state)
         gap = float(w @ (slopes - slopes.min()))
         constraint.lmo(g)  # the one call that this iteration stands for
         if not gap > 0:
@@ -85,11 +86,12 @@ class HullCorrector(Corrector[Linear]):
         return new, note
 
     def active_set(
-        self, constraint: Any, x: Array, state: Memory
-    ) -> tuple[NDArray[np.float64], Any]:
-        w = _weights(constraint, x, state)
+        self, constraint: Constraint, x: Array, state: Memory
+    ) -> tuple[NDArray[np.float64], MatrixLike]:
+        hull = cast(Hull, constraint)
+        w = _weights(hull, x, state)
         used = np.flatnonzero(w)
-        return w[used], np.asarray(constraint.vertices.value)[used]
+        return w[used], np.asarray(hull.vertices.value)[used]
 
     def _columns(self, model: LinearModel, vertices: Vector, chosen: NDArray[np.int64]) -> Vector:
         """A a_j of the chosen vertices, side by side."""

@@ -5,7 +5,7 @@ given.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from adafw.steps.corrective.joint_newton import MOST, WORK, JointGram, JointPoin
 from adafw.steps.corrective.newton import Weights, effort, newton_steps
 from adafw.steps.corrective.point import ARMIJO
 from adafw.typing import Array
+
+if TYPE_CHECKING:
+    from adafw.kernels.joint_descent import JointModel
 
 Vector = NDArray[Any]
 
@@ -120,7 +123,7 @@ def _newton(
 
 
 #: Kinds of data whose kernels are compiled in this process.
-_COMPILED: set[tuple[Any, ...]] = set()
+_COMPILED: set[tuple[object, ...]] = set()
 
 
 def _compile(f: MatrixModel) -> None:
@@ -193,7 +196,7 @@ class _Working:
         self.kernels.moves(self.columns, self.features, self.outputs, w, z)
         return np.ascontiguousarray(z.T)
 
-    def _model(self, s: Vector, inverse: Vector | None = None) -> Any:
+    def _model(self, s: Vector, inverse: Vector | None = None) -> "JointModel":
         loss = self.f.loss
         if inverse is None:
             inverse = self.f.follow(s) if self.f.has_intercept else np.zeros((0, 0))
@@ -207,7 +210,7 @@ class _Working:
             loss.coupled, inverse,
         )  # fmt: skip
 
-    def _minimiser(self, model: Any) -> tuple[Vector, bool]:
+    def _minimiser(self, model: "JointModel") -> tuple[Vector, bool]:
         """(w in the set where the model is low, whether the set binds)."""
         w, bound = self.w.copy(), self.bound
         dz = np.zeros((self.f.n_outputs, self.f.n_terms))
@@ -237,7 +240,7 @@ class _Working:
             w *= self.radius / norm
         return w, bound
 
-    def _polish(self, model: Any, w: Vector) -> None:
+    def _polish(self, model: "JointModel", w: Vector) -> None:
         """Conjugate gradients over the face of w, sum |w| kept, in place.
 
         Preconditioned by the diagonal. A weight that would change its sign becomes 0.
@@ -274,7 +277,7 @@ class _Working:
         if float(d @ (slopes + product(d)[0] / 2)) < 0:  # what was cut off was not worth more
             w[face] = new
 
-    def _moved(self, model: Any, d: Vector) -> tuple[Vector, Vector]:
+    def _moved(self, model: "JointModel", d: Vector) -> tuple[Vector, Vector]:
         """(moves of the predictions, their means), the intercepts following."""
         dz, mean = np.zeros((self.f.n_outputs, self.f.n_terms)), np.zeros(self.f.n_terms)
         self.kernels.moves(self.columns, model.features, model.outputs, d, dz)
@@ -290,7 +293,7 @@ class _Working:
         w[a] = -self.radius * np.sign(self.slopes[a])
         return w
 
-    def _way(self, model: Any, w: Vector) -> Vector:
+    def _way(self, model: "JointModel", w: Vector) -> Vector:
         """What w - x moves in the predictions, the intercepts following."""
         return np.ascontiguousarray(self._moved(model, w - self.w)[0].T)
 

@@ -1,7 +1,5 @@
 """Newton steps on few coefficients of several outputs: the second derivative is a matrix."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -138,5 +136,5 @@ class JointGram:
         diagonal = np.maximum(own, 1e-14 * full) * (1 + 1e-10) + 1e-300
         return AtomModel(self.matrix, diagonal, signs, np.zeros(signs.size), 0.0)
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
         return self.faces.factor(face, model)

@@ -63,14 +63,14 @@ class Faces:
     """Cholesky's factor of the last face asked for, kept as long as its matrix holds."""
 
     def __init__(self) -> None:
-        self._factor: Any = None
-        self._face: Any = None
+        self._factor: Vector | None = None
+        self._face: tuple[NDArray[Any], ...] = ()
 
     def forget(self) -> None:
         """The matrix has changed."""
         self._factor = None
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
         """Of the model on these atoms; None if there is none."""
         from scipy.linalg.lapack import dpotrf
 
@@ -89,10 +89,26 @@ class Faces:
         return self._factor
 
 
+class Restricted(Protocol):
+    """Rows restricted to a working set, as far as Newton steps ask."""
+
+    @property
+    def gram_work(self) -> float:
+        """What a Gram matrix costs, in products."""
+
+    def dot(self, w: Vector) -> Vector:
+        """A_S w."""
+
+    def combine(self, p: Vector) -> Vector:
+        """A_S^T p."""
+
+
 class Curvature(Protocol):
     """The second derivative on a working set, as Newton steps ask for it."""
 
-    working: Any
+    @property
+    def working(self) -> Restricted:
+        """The rows restricted to the set."""
 
     def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
         """Brings it to these bends, but for rows that moved by less than this share."""
@@ -100,7 +116,7 @@ class Curvature(Protocol):
     def model(self, signs: Vector, free: bool) -> AtomModel:
         """The model's Hessian in the weights."""
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
         """Of the model on these atoms; None if there is none."""
 
 
@@ -170,7 +186,7 @@ class Gram:
         diagonal_of(self.matrix, self.diagonal, mixed, total, diagonal)
         return AtomModel(self.matrix, diagonal, signs, mixed, total)
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Any:
+    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
         """Of the model on these atoms; None if there is none."""
         return self.faces.factor(face, model)
 

@@ -1,7 +1,7 @@
 """The nuclear ball: second-order steps on the factors of x, which grow by singular vectors."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from adafw.steps.corrective.factors import (
     balanced,
     leading,
 )
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 Matrix = NDArray[Any]
 
@@ -58,7 +58,7 @@ class NuclearCorrector(Corrector[Predicting]):
     def improve(
         self, f: Predicting, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
-        ball: Any = constraint.bare
+        ball = cast(NuclearBall, constraint.bare)
         shape = x.shape if ball.matrix is None else ball.matrix
         left, right = (
             (state["left"], state["right"]) if state else as_factors(x.reshape(shape), ball.radius)
@@ -96,7 +96,7 @@ def improved(
 
 
 def _joined(
-    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, slopes: Any, radius: float,
+    seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, slopes: MatrixLike, radius: float,
     pairs: tuple[Matrix, Matrix, Matrix],
 ) -> tuple[Matrix, Matrix, Matrix]:  # fmt: skip
     """x moved towards radius * sum_i p_i u_i v_i^T, pairs (u, v) of -slopes steeper than x pays."""

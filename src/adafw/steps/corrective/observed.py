@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from adafw.losses import Loss
 from adafw.steps.corrective.factors import FactoredView, Matrix
+from adafw.typing import MatrixLike
 
 #: Second derivatives are at least this share of the largest.
 _FLOOR = 1e-6
@@ -43,7 +44,7 @@ class Observed(FactoredView):
         entries.dots(self.rows, self.cols, left, right, out)
         return out
 
-    def matrix(self, weights: Matrix) -> Any:
+    def matrix(self, weights: Matrix) -> MatrixLike:
         from scipy.sparse import csr_array
 
         return csr_array((weights, self.cols, self.starts), shape=self.shape)

@@ -1,7 +1,6 @@
 """One iteration on a few rows before the clock runs: no kernel is compiled while it does."""
 
 import contextlib
-from typing import Any
 
 import numpy as np
 
@@ -9,16 +8,16 @@ from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Predicting, model_of
-from adafw.steps.corrective.base import Corrector
+from adafw.steps.corrective.base import AnyCorrector
 from adafw.steps.corrective.curvature import SMALL
 from adafw.typing import Array
 
 _ROWS = 8
 #: Kinds of data, of a corrector each, that were rehearsed in this process.
-_DONE: set[tuple[Any, ...]] = set()
+_DONE: set[tuple[object, ...]] = set()
 
 
-def rehearse(corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x: Array) -> None:
+def rehearse(corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: Array) -> None:
     """Lets `corrector` improve x for the first rows of f, once for each kind of data."""
     if not isinstance(f, Predicting) or f.rows.remote:
         return  # others' code is not ours to compile; workers compile theirs
@@ -34,7 +33,7 @@ def rehearse(corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x:
         corrector.improve(few, constraint.bare, x, g, 1, corrector.init(x))
 
 
-def _kind(corrector: Corrector[Any], f: Predicting) -> tuple[Any, ...]:
+def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:
     """What decides which kernels are compiled for which types."""
     model = f if isinstance(f, MatrixModel) else model_of(f)
     forms = (f.rows.shape[1] <= SMALL, model.term_weights.size > 0, f.dtype, type(f))

@@ -1,14 +1,12 @@
 """A first point from a part of the rows: most of the way at a fraction of its price."""
 
-from typing import Any
-
 import numpy as np
 
 from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
-from adafw.steps.corrective.base import Corrector, Memory
+from adafw.steps.corrective.base import AnyCorrector, Memory
 from adafw.typing import Array
 
 #: One row in so many, of data with so many rows at least.
@@ -22,7 +20,7 @@ TRAVEL, ENTRY = 1 << 26, 12
 
 
 def solved_on_sample(
-    corrector: Corrector[Any], f: FiniteSum, constraint: Constraint, x: Array
+    corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: Array
 ) -> tuple[Array, Memory] | None:
     """(a point near the minimiser over every eighth row, what is to be remembered), or None.
 
@@ -53,7 +51,7 @@ def solved_on_sample(
     return y, memory
 
 
-def _sample(f: FiniteSum, few: bool, n: int) -> Any:
+def _sample(f: FiniteSum, few: bool, n: int) -> LinearModel | WithIntercept | None:
     """The objective of every eighth row; None where that is not worth while, or has none."""
     if not isinstance(f, Linear) or f.n_terms < LEAST_ROWS:
         return None

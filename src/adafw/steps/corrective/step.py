@@ -11,7 +11,7 @@ from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
-from adafw.steps.corrective.base import Corrector, Memory
+from adafw.steps.corrective.base import AnyCorrector, Memory
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.groups import GroupCorrector, holds_rows
 from adafw.steps.corrective.hull import HullCorrector
@@ -20,10 +20,10 @@ from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.sample import solved_on_sample
-from adafw.typing import Array
+from adafw.typing import Array, MatrixLike
 
 #: One for each kind of set; the first that fits is taken.
-CORRECTORS: tuple[Corrector[Any], ...] = (
+CORRECTORS: tuple[AnyCorrector, ...] = (
     AtomCorrector(),
     HullCorrector(),
     BoxCorrector(),
@@ -81,7 +81,7 @@ class CorrectiveStep(Step[Memory]):
 
     def active_set(
         self, constraint: Constraint, x: Array, state: Memory
-    ) -> tuple[NDArray[Any], Any] | None:
+    ) -> tuple[NDArray[Any], MatrixLike] | None:
         for corrector in CORRECTORS:
             if x.ndim == 1 and isinstance(constraint.bare, corrector.sets):
                 return corrector.active_set(constraint.bare, x, state)
@@ -110,7 +110,7 @@ def corrects_jointly(constraint: Constraint) -> bool:
     return type(kind) in (L1Ball, L2Ball, LInfBall, Box, NuclearBall)
 
 
-def corrector_for(f: FiniteSum, constraint: Constraint) -> Corrector[Any]:
+def corrector_for(f: FiniteSum, constraint: Constraint) -> AnyCorrector:
     """The one that fits, or an error."""
     for corrector in CORRECTORS:
         if corrector.fits(f, constraint):
