@@ -104,6 +104,15 @@ def test_a_working_set_is_kept_in_what_is_left(tmp_path, monkeypatch):
         monkeypatch.setattr(streamed, "PIECE", 5000)
 
 
+def test_a_working_set_takes_what_was_planned_for_it(tmp_path):
+    rows = pair(tmp_path)[1].rows
+    for chosen in (np.arange(40), np.arange(60)):
+        working = rows.working(chosen)
+        arrays = [array for _, piece in working.kept for array in piece.part]
+        held = sum(a.nbytes if a.base is None else a.base.nbytes for a in arrays)
+        assert held == rows._working_bytes(chosen) + 8 * len(working.kept)
+
+
 def test_a_batch_that_the_caller_changes_is_another_one(tmp_path):
     """Rows read last are kept for the second product of the same batch, of no other."""
     f, g = pair(tmp_path)

@@ -53,6 +53,9 @@ class WorkingRows(ABC):
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         """gram += A_S^T diag(weights) A_S in its lower triangle, from row `first` on."""
 
+    def trim(self) -> None:
+        """Gives back memory that was reserved and is not used."""
+
 
 def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32], int]:
     """(new positions of the columns `before`, how many of `chosen` they are), if kept in order.
@@ -127,13 +130,17 @@ class SparseWorking(WorkingRows):
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         self.kernels.add_gram(self.part, weights, first, gram)
 
+    def trim(self) -> None:
+        values, positions, starts = self.part
+        self.part = Part(values.copy(), positions.copy(), starts)
+
 
 def _extended(arrays: Csr, old: Part, change: Change) -> Part:
     """The part after this change.
 
     How many entries the fresh columns have is not known: counting them would cost a pass of its
     own, so room is made for an eighth of the matrix or more, and doubled where that is not enough.
-    Memory that is not written to is not taken from the system.
+    Memory that is not written to is not taken from the system, unless it was used before: `trim`.
     """
     from adafw.kernels.working_set import extend
 
@@ -220,7 +227,9 @@ class PiecedWorking(WorkingRows):
         if keep:
             for part, restrict in pieces():
                 old = before.pop()[1] if before else None
-                self.kept.append((part, restrict(chosen, old)))
+                rows = restrict(chosen, old)
+                rows.trim()  # many pieces with room to spare would be half as much again
+                self.kept.append((part, rows))
             self.gram_work = float(np.mean([w.gram_work for _, w in self.kept]))
 
     def dot(self, w: Vector) -> Vector:
