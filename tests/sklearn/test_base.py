@@ -83,8 +83,9 @@ def test_a_seed_is_a_number_a_generator_or_none():
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
     # The same on every platform, also where a long has 32 bits.
-    wanted = np.random.RandomState(5).randint(2**31 - 1)
-    assert FrankWolfeClassifier(random_state=5)._settings().seed == wanted
+    for seed in range(8):
+        wanted = np.random.RandomState(seed).randint(2**31 - 1)
+        assert FrankWolfeClassifier(random_state=seed)._settings().seed == wanted
 
 
 def test_what_a_search_leaves_over_has_all_of_its_settings():
