@@ -6,7 +6,7 @@ import pytest
 from adafw import losses
 from adafw.fitting.completion import SHRINK, Offsets, complete, fit_offsets, smallest_radius
 from adafw.fitting.core import Deadline
-from adafw.fitting.weighting import Map, by_frequency, by_solution, walk
+from adafw.fitting.weighting import Map, by_frequency, by_solution, solve, walk
 from adafw.steps.corrective.observed import Observed
 
 RNG = np.random.default_rng(0)
@@ -120,6 +120,18 @@ def test_the_solution_that_makes_the_weights_lies_on_the_boundary():
     dear = np.linalg.svd(left @ right.T, compute_uv=False)[: len(s)]
     wanted = s / (s / (0.1 * s[0]) + 1)
     np.testing.assert_allclose(dear / dear.sum(), wanted / wanted.sum(), rtol=1e-9)
+
+
+def test_iterations_of_both_solutions_count():
+    view, rest = by_frequency(seen()), (Deadline(None),)
+    first = complete(view, 3.0, 3e-2, *rest)
+    second, start = by_solution(view, first, 3.0)
+    then = complete(second, 3.0, 1e-4, *rest, start=start)
+    weighted, ended = solve(seen(), "adaptive", 3.0, 1e-4, Deadline(None), 200)
+    assert weighted.found.n_iter == first.n_iter + then.n_iter > then.n_iter
+    np.testing.assert_allclose(ended[0] @ ended[1].T, then.left @ then.right.T, atol=1e-12)
+    X = second.rows @ then.left @ (second.cols @ then.right).T
+    np.testing.assert_allclose(weighted.found.left @ weighted.found.right.T, X, atol=1e-9)
 
 
 def test_a_walk_ends_with_the_time():

@@ -71,6 +71,19 @@ def test_a_stream_has_one_intercept_and_one_step_count():
     assert fixed.partial_fit(X, X[:, 0] + 3).intercept_ == 0
 
 
+def test_weights_of_classes_count_in_a_stream_as_those_of_samples():
+    X, y = data(m=150, classes=2)
+    given = dict(radius=1.0, learning_rate=0.1)
+
+    def coef(class_weight=None, sample_weight=None):
+        model = FrankWolfeClassifier(class_weight=class_weight, **given)
+        return model.partial_fit(X, y, classes=[0, 1], sample_weight=sample_weight).coef_
+
+    weighed = coef({0: 1.0, 1: 5.0})
+    np.testing.assert_allclose(weighed, coef(sample_weight=np.where(y == 1, 5.0, 1.0)), rtol=1e-12)
+    assert np.abs(weighed - coef()).max() > 1e-3
+
+
 def test_a_seed_is_a_number_a_generator_or_none():
     X, y = data()
     given = dict(algorithm="SFW", max_epochs=2, radius=2.0)
