@@ -26,8 +26,9 @@ def groups(tmp_path, monkeypatch):
     return write
 
 
-def test_the_smallest_limit_of_all_groups_around_counts(groups):
-    groups("0::/a/b\n", two_max="max", two_a_max=3 << 20, two_a_b_max=7 << 20)
+@pytest.mark.parametrize(("own", "around"), [(3, 7), (7, 3)])
+def test_the_smallest_limit_of_all_groups_around_counts(groups, own, around):
+    groups("0::/a/b\n", two_max="max", two_a_max=around << 20, two_a_b_max=own << 20)
     assert memory.machine_bytes() == 3 << 20
 
 

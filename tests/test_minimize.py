@@ -276,6 +276,16 @@ def test_records_by_time(clock):
     assert r.trace["iteration"].tolist() == [0, 4, 8, 12, 14]
 
 
+def test_records_by_time_come_when_it_is_time_and_not_when_a_stretch_ends(clock):
+    """A stretch is of 1000 iterations at first, here of half a second."""
+    r = adafw.minimize(
+        takes(clock, 2.0**-11), adafw.L2Ball(1.0), adafw.SFW(batch_size=1), x0=np.zeros(3),
+        max_iterations=3000, record_every=adafw.every(seconds=1.0),
+    )  # fmt: skip
+    assert r.trace["iteration"].tolist()[::2] == [0, 3000]
+    assert 2048 <= r.trace["iteration"][1] <= 2048 + 205  # looked at every tenth of a second
+
+
 def test_a_limit_counts_before_a_callback_that_stops_at_it(logistic):
     r = adafw.minimize(
         logistic, BALL, adafw.FW(), max_iterations=4, callbacks=lambda s, r: s.t == 4

@@ -100,3 +100,25 @@ def test_a_gap_that_is_no_number_is_never_the_best(logistic):
     best = min(range(1, 4), key=lambda t: as_record(s.records[t]).gap)
     r = conclude(s, logistic, ball, fw, "callback", limits(), 0.0, "", "generic", None)
     assert r.best.iteration == best
+
+
+def left(s=None, at_most=math.inf, algorithm=None, **given):
+    """Iterations to go, of 10 evaluations each on 100 terms."""
+    algorithm = algorithm or adafw.SFW(batch_size=10)
+    return limits(**given).iterations_left(s or state(), algorithm, 100, at_most)
+
+
+def test_iterations_are_counted_up_to_the_first_limit():
+    assert left(epochs=1.0) == 10
+    assert left(epochs=0.91) == 10  # the last one begins within the limit
+    assert left(state(gradient_evaluations=50), epochs=1.0) == 5
+    for epochs in (1.0, math.inf):
+        assert left(at_most=4, epochs=epochs) == 4
+        assert left(state(t=5), iterations=7, epochs=epochs) == 2
+        assert left(state(lmo_calls=2), lmo_calls=6, epochs=epochs) == 4
+        three = adafw.AdaSFW(0.1, batch_size=10, inner_steps=3)
+        assert left(state(lmo_calls=2), lmo_calls=12, epochs=epochs, algorithm=three) == 3
+        assert left(state(lmo_calls=11), lmo_calls=12, epochs=epochs, algorithm=three) == 1
+    growing = adafw.SFW(batch_size=lambda t: t + 1)
+    assert left(epochs=0.1, algorithm=growing) == 4  # 1 + 2 + 3 + 4 = 10 of 100
+    assert left(state(t=4), epochs=0.1, algorithm=growing) == 2  # 5 + 6

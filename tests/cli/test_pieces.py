@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import numpy as np
@@ -12,6 +13,7 @@ from adafw import losses
 from adafw.cli import main
 from adafw.commands.fitting import (
     Files,
+    _choose,
     _data,
     default_output,
     describe_model,
@@ -21,7 +23,8 @@ from adafw.commands.options import as_number, clean, in_options, parameters, ref
 from adafw.commands.predict import _lines, columns_of
 from adafw.commands.reproduce import Display
 from adafw.commands.score import _Tally
-from adafw.fitting import Design, LinearModelFile, LinearPredictor
+from adafw.fitting import Deadline, Design, LinearModelFile, LinearPredictor, Settings
+from adafw.fitting.radii import Problem
 from adafw.sklearn import FrankWolfeClassifier
 
 
@@ -246,3 +249,26 @@ def test_a_log_has_a_line_for_every_tenth_of_the_way(total, told, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == told
     assert lines[-1].startswith(f"svm: {total} of {total} runs")
+
+
+@pytest.mark.parametrize(
+    ("limit", "shares"), [(1000.0, [0.7, 0.5]), (None, [np.inf, np.inf])], ids=["some", "any"]
+)
+def test_a_search_and_a_path_leave_time_for_the_fit(limit, shares, monkeypatch, tmp_path):
+    seen = []
+
+    def search(problem, folds, rule, deadline):
+        seen.append(deadline.left)
+        return SimpleNamespace(radius=3.0)
+
+    def path(name, problem, search, deadline):
+        seen.append(deadline.left)
+
+    monkeypatch.setattr("adafw.commands.fitting.search_radius", search)
+    monkeypatch.setattr("adafw.commands.fitting.write_path", path)
+    settings = Settings(max_seconds=limit)
+    problem = Problem(np.eye(4), np.array([0, 1, 0, 1]), None, settings, "classification")
+    asked = files("d", output=tmp_path / "m", choose=True, radius_path=str(tmp_path / "p"))
+    _, chosen = _choose(problem, asked, Deadline(limit))
+    assert chosen.radius == 3.0
+    assert seen == pytest.approx([1000 * share for share in shares], rel=0.02)

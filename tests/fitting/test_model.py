@@ -91,6 +91,22 @@ def test_not_ours_or_newer(tmp_path):
         LinearModelFile.load(path.with_suffix(".npy"))
 
 
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [
+        ({"file": "d", "X": {"shape": [9, 5]}}, "data are not described"),
+        ({"file": "d", "X": {"name": "dense"}}, "data are not described"),
+        ({"file": "d", "X": {"name": "dense", "shape": 9}}, "data are not described"),
+        ({"file": "d"}, "data has no X"),
+    ],
+)
+def test_data_are_described_by_shape_and_name(data, wrong, model, tmp_path):
+    arrays = {"coef": model.coef, "intercept": model.intercept, "classes": model.classes}
+    write_arrays(tmp_path / "m", "adafw linear model", 1, {**HEADER, "data": data}, arrays)
+    with pytest.raises(ValueError, match=wrong):
+        LinearModelFile.load(tmp_path / "m")
+
+
 def test_full_disk_leaves_the_old_file(model, tmp_path):
     path = tmp_path / "m"
     model.save(path)

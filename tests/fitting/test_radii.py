@@ -8,7 +8,7 @@ import pytest
 
 import adafw
 from adafw.fitting import Deadline, Settings
-from adafw.fitting.radii import Problem, Scores, Tangent, _Walk, walk
+from adafw.fitting.radii import Problem, Scores, Tangent, _Walk, score_radii, walk
 from adafw.sklearn import FrankWolfeRegressorCV
 
 
@@ -146,6 +146,19 @@ def test_one_class_that_time_has_cut_short_is_enough_to_end_a_walk(monkeypatch):
     monkeypatch.setattr("adafw.fitting.radii.fit_targets", lambda *a, **k: struck)
     with pytest.raises(KeyboardInterrupt):
         steps.to(0.6, 1e-4)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failure_in_one_fold_ends_the_others(jobs):
+    given, deadline = apart(), Deadline(None)
+    halves = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+
+    def score(model, rows):
+        raise ZeroDivisionError("no score")
+
+    with pytest.raises(ZeroDivisionError, match="no score"):
+        score_radii(given, np.array([0.5, 1.0]), halves, score, deadline, jobs)
+    assert jobs == 1 or deadline.left == 0
 
 
 def test_a_gap_is_never_below_zero():

@@ -45,19 +45,20 @@ def test_every_class_has_its_own_numbers():
     assert len(set(model.value_.round(6))) == 3
 
 
+@pytest.mark.filterwarnings("ignore:the fit stopped")
 def test_a_warm_start_is_where_the_last_fit_ended():
     X, y = data()
-    model = FrankWolfeClassifier(radius=2.0, warm_start=True, max_epochs=1e-9, multi_class="ovr")
-    model.coef_ = np.arange(12.0).reshape(3, 4) / 50
-    model.classes_ = np.arange(3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        begun = [trace[0].nonzeros for trace in model.fit(X, y).trace_]
-    assert begun == [3, 4, 4]
-    model.set_params(warm_start=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert [trace[0].nonzeros for trace in model.fit(X, y).trace_] == [0, 0, 0]
+
+    def begun(y, **changes):
+        """Non-zeros where each class begins, after a fit to classes 0, 1 and 2."""
+        model = FrankWolfeClassifier(radius=2.0, max_epochs=1e-9, multi_class="ovr", **changes)
+        model.coef_, model.classes_ = np.arange(12.0).reshape(3, 4) / 50, np.arange(3)
+        return [trace[0].nonzeros for trace in model.fit(X, y).trace_]
+
+    assert begun(y, warm_start=True) == [3, 4, 4]
+    assert begun(y) == [0, 0, 0]
+    # Of classes that have another meaning nothing is taken over.
+    assert begun(np.array(["a", "b", "c"])[y], warm_start=True) == [0, 0, 0]
 
 
 def test_a_stream_has_one_intercept_and_one_step_count():
@@ -68,6 +69,19 @@ def test_a_stream_has_one_intercept_and_one_step_count():
         assert model.n_iter_ == 4 * calls  # 200 rows are four batches of at most 64
     fixed = FrankWolfeRegressor(radius=1.0, learning_rate=0.1, fit_intercept=False)
     assert fixed.partial_fit(X, X[:, 0] + 3).intercept_ == 0
+
+
+def test_weights_of_classes_count_in_a_stream_as_those_of_samples():
+    X, y = data(m=150, classes=2)
+    given = dict(radius=1.0, learning_rate=0.1)
+
+    def coef(class_weight=None, sample_weight=None):
+        model = FrankWolfeClassifier(class_weight=class_weight, **given)
+        return model.partial_fit(X, y, classes=[0, 1], sample_weight=sample_weight).coef_
+
+    weighed = coef({0: 1.0, 1: 5.0})
+    np.testing.assert_allclose(weighed, coef(sample_weight=np.where(y == 1, 5.0, 1.0)), rtol=1e-12)
+    assert np.abs(weighed - coef()).max() > 1e-3
 
 
 def test_a_seed_is_a_number_a_generator_or_none():
@@ -82,8 +96,9 @@ def test_a_seed_is_a_number_a_generator_or_none():
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
     # The same on every platform, also where a long has 32 bits.
-    wanted = np.random.RandomState(5).randint(2**31 - 1)
-    assert FrankWolfeClassifier(random_state=5)._settings().seed == wanted
+    for seed in range(8):
+        wanted = np.random.RandomState(seed).randint(2**31 - 1)
+        assert FrankWolfeClassifier(random_state=seed)._settings().seed == wanted
 
 
 def test_what_a_search_leaves_over_has_all_of_its_settings():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.model_selection import KFold
 
 from adafw.fitting.completion import norm_from_above
 from adafw.sklearn import MatrixCompletion
@@ -105,6 +106,23 @@ def test_it_finds_what_was_hidden():
     assert model.score(pairs, v) > 0.95
 
 
+def test_a_search_is_that_of_held_out_tenths():
+    """Two of ten folds, by hand: offsets and matrix from the others; it ends one past the best."""
+    _, pairs, v = observed(m=40, n=30, noise=0.5)
+    model = MatrixCompletion(cv=2, random_state=3).fit(pairs, v)
+    best = int(np.argmin(model.scores_))
+    assert len(model.scores_) == best + 2
+    assert model.radius_ == model.radii_[best]
+    folds = list(KFold(10, shuffle=True, random_state=3).split(v))[:2]
+    for k in (0, best):
+        held_out = []
+        for train, test in folds:
+            one = MatrixCompletion(model.radii_[k], shape=(40, 30), tol=1e-2)
+            one.fit(pairs[train], v[train])
+            held_out.append(np.mean((one.predict(pairs[test]) - v[test]) ** 2))
+        assert model.scores_[k] == pytest.approx(np.mean(held_out), rel=0.05)
+
+
 def test_all_forms_of_data_are_one():
     _, pairs, v = observed()
     model = MatrixCompletion(40.0).fit(pairs, v)
@@ -125,8 +143,10 @@ def test_all_forms_of_data_are_one():
     unknown = others[2][0].predict(pd.DataFrame({"user": ["nobody"], "item": [100]}))
     by_hand = others[2][0]
     assert unknown[0] == by_hand.mean_ + by_hand.col_offsets_[0]
-    far = model.predict(np.array([[1000, 0]]))
-    assert far[0] == model.mean_ + model.col_offsets_[0]
+    for outside in (60, 1000):  # the matrix has rows up to 59 and columns up to 39
+        far = model.predict(np.array([[outside, 0], [0, outside - 20], [outside, outside]]))
+        known = [model.mean_ + model.col_offsets_[0], model.mean_ + model.row_offsets_[0]]
+        np.testing.assert_array_equal(far, [*known, model.mean_])
 
 
 def test_probabilities_of_two_values():

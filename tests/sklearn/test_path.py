@@ -200,6 +200,14 @@ def test_the_bound_between_radii_by_hand_on_every_set_in_float32(constraint):
         assert np.vdot(g, x) + radius * STEEPNESS[constraint](g) <= path.bound * (1 + 1e-6)
 
 
+def test_a_path_ends_with_a_model_that_is_good_far_beyond_its_radius():
+    """Where the set binds no more, a smaller gap is asked for, which proves so much more."""
+    X, y = datasets.make_classification(300, 5, flip_y=0.3, random_state=0)
+    path = radius_path(X, y, eps=0.1)
+    assert np.abs(path.models[-2].coef_).sum() < 0.9 * path.radii[-2]
+    assert path.uppers[-1] > 1000 * path.radii[-1]
+
+
 def test_a_proven_path_of_several_classes_and_a_range():
     X, y = datasets.load_iris(return_X_y=True)
     path = radius_path(X, y, eps=0.05, radii=(1.0, 6.0), estimator=FrankWolfeClassifier())

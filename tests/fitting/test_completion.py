@@ -1,0 +1,143 @@
+"""Offsets, weights and ends of matrix completions, each by hand."""
+
+import numpy as np
+import pytest
+
+from adafw import losses
+from adafw.fitting.completion import SHRINK, Offsets, complete, fit_offsets, smallest_radius
+from adafw.fitting.core import Deadline
+from adafw.fitting.weighting import Map, by_frequency, by_solution, solve, walk
+from adafw.steps.corrective.observed import Observed
+
+RNG = np.random.default_rng(0)
+SHAPE = (7, 5)
+ROWS, COLS = (a.astype(np.int32) for a in np.nonzero(RNG.random(SHAPE) < 0.7))
+Y = RNG.normal(size=len(ROWS)) + 3 + 2 * (ROWS == 1) - COLS
+
+
+def seen(y=Y, base=0.0, loss=None):
+    return Observed(ROWS, COLS, SHAPE, y, np.full(len(y), base), loss or losses.Squared())
+
+
+def test_offsets_of_squares_are_those_of_ridge_regression():
+    """min sum (mean + a_r + b_c - y)^2 + SHRINK (|a|^2 + |b|^2): the mean is not shrunk."""
+    Z = np.zeros((len(Y), 13))
+    Z[:, 0] = 1
+    Z[np.arange(len(Y)), 1 + ROWS] = 1
+    Z[np.arange(len(Y)), 8 + COLS] = 1
+    penalty = np.diag([0.0] + [SHRINK] * 12)
+    wanted = np.linalg.solve(Z.T @ Z + penalty, Z.T @ Y)
+    found = fit_offsets(ROWS, COLS, SHAPE, Y, losses.Squared())
+    got = np.concatenate([[found.mean], found.rows, found.cols])
+    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_offsets_of_what_was_never_seen_are_zero():
+    offsets = Offsets(2.0, np.array([1.0, 10.0]), np.array([0.1, 0.2, 0.3]))
+    rows, cols = np.array([0, -1, 1, -1]), np.array([2, 1, -1, -1])
+    np.testing.assert_allclose(offsets.at(rows, cols), [3.3, 2.2, 12.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [
+        (dict(tol=1e-6), "converged"),
+        (dict(tol=0.0, max_iter=2), "max_iter"),
+        (dict(tol=0.0, deadline=Deadline(0.0)), "max_seconds"),
+        (dict(tol=0.0), "stalled"),
+    ],
+)
+def test_why_a_completion_ended(limits, status):
+    limits = {"deadline": Deadline(None), **limits}
+    found = complete(seen(), 4.0, limits.pop("tol"), limits.pop("deadline"), **limits)
+    X = found.left @ found.right.T
+    assert found.status == status
+    assert np.linalg.norm(X, "nuc") <= 4 * (1 + 1e-9)
+    z = X[ROWS, COLS]
+    assert found.value == pytest.approx(((z - Y) ** 2).mean(), rel=1e-12)
+    G = np.zeros(SHAPE)
+    G[ROWS, COLS] = 2 * (z - Y) / len(Y)
+    assert np.vdot(G, X) + 4 * np.linalg.norm(G, 2) <= found.gap * (1 + 1e-9) + 1e-12
+    assert found.lower_bound == found.value - found.gap
+    assert {"max_iter": 2, "max_seconds": 0}.get(status, found.n_iter) == found.n_iter
+
+
+def test_a_start_is_scaled_into_the_ball():
+    left, right = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2))
+    begun = complete(seen(), 1.5, 0.0, Deadline(0.0), start=(left, right))
+    X = begun.left @ begun.right.T
+    whole = left @ right.T
+    assert np.linalg.norm(X, "nuc") <= 1.5 * (1 + 1e-9)
+    share = np.vdot(X, whole) / np.linalg.norm(X) / np.linalg.norm(whole)
+    assert share == pytest.approx(1.0)
+
+
+def test_the_smallest_radius_gains_little():
+    """<G, X> is at least -radius s_1(G): so much the objective can fall to first order."""
+    radius = smallest_radius(seen(base=1.0), 0.02)
+    G = np.zeros(SHAPE)
+    G[ROWS, COLS] = 2 * (1.0 - Y) / len(Y)
+    assert radius == pytest.approx(0.02 * ((1 - Y) ** 2).mean() / np.linalg.norm(G, 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_map_is_its_matrix(rank):
+    vectors = np.linalg.qr(RNG.normal(size=(6, max(rank, 1))))[0][:, :rank]
+    one = Map(RNG.uniform(0.5, 2, 6), vectors, RNG.uniform(1, 3, rank))
+    A = np.diag(one.scale) @ (np.eye(6) + vectors @ np.diag(one.gains - 1) @ vectors.T)
+    x = RNG.normal(size=(6, 3))
+    np.testing.assert_allclose(one.toarray(), A, atol=1e-14)
+    np.testing.assert_allclose(one @ x, A @ x, atol=1e-14)
+    np.testing.assert_allclose(one.transposed(x), A.T @ x, atol=1e-14)
+
+
+def test_what_is_seen_through_maps_is_what_the_whole_matrices_say():
+    view = by_frequency(seen())
+    A, B = view.rows.toarray(), view.cols.toarray()
+    share = 7 * np.bincount(ROWS, minlength=7) / len(Y)
+    np.testing.assert_allclose(np.diag(A), 1 / np.sqrt(0.5 * share + 0.5))
+    left, right = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2))
+    np.testing.assert_allclose(view.predict(left, right), (A @ left @ (B @ right).T)[ROWS, COLS])
+    weights = RNG.normal(size=len(Y))
+    G = np.zeros(SHAPE)
+    G[ROWS, COLS] = weights
+    matrix = view.matrix(weights)
+    np.testing.assert_allclose(matrix.toarray(), A.T @ G @ B, atol=1e-14)
+    np.testing.assert_allclose(matrix @ right, A.T @ G @ B @ right, atol=1e-14)
+    np.testing.assert_allclose(matrix.T @ left, (A.T @ G @ B).T @ left, atol=1e-14)
+
+
+def test_the_solution_that_makes_the_weights_lies_on_the_boundary():
+    """Its directions count as s / (s + s_1 / 10), in a unit that makes them fill the ball."""
+    view = by_frequency(seen())
+    found = complete(view, 3.0, 1e-4, Deadline(None))
+    second, (left, right) = by_solution(view, found, 3.0)
+    assert np.linalg.norm(left @ right.T, "nuc") == pytest.approx(3.0, rel=1e-9)
+    again = second.rows @ left @ (second.cols @ right).T
+    first = view.rows @ found.left @ (view.cols @ found.right).T
+    np.testing.assert_allclose(again, first, atol=1e-10)
+    s = np.linalg.svd(found.left @ found.right.T, compute_uv=False)[: found.left.shape[1]]
+    dear = np.linalg.svd(left @ right.T, compute_uv=False)[: len(s)]
+    wanted = s / (s / (0.1 * s[0]) + 1)
+    np.testing.assert_allclose(dear / dear.sum(), wanted / wanted.sum(), rtol=1e-9)
+
+
+def test_iterations_of_both_solutions_count():
+    view, rest = by_frequency(seen()), (Deadline(None),)
+    first = complete(view, 3.0, 3e-2, *rest)
+    second, start = by_solution(view, first, 3.0)
+    then = complete(second, 3.0, 1e-4, *rest, start=start)
+    weighted, ended = solve(seen(), "adaptive", 3.0, 1e-4, Deadline(None), 200)
+    assert weighted.found.n_iter == first.n_iter + then.n_iter > then.n_iter
+    np.testing.assert_allclose(ended[0] @ ended[1].T, then.left @ then.right.T, atol=1e-12)
+    X = second.rows @ then.left @ (second.cols @ then.right).T
+    np.testing.assert_allclose(weighted.found.left @ weighted.found.right.T, X, atol=1e-9)
+
+
+def test_a_walk_ends_with_the_time():
+    radii = [0.5, 1.0, 2.0]
+    found = [w.found for w in walk(seen(), "nuclear", radii, 1e-4, Deadline(None), 100)]
+    for radius, one in zip(radii, found, strict=True):
+        alone = complete(seen(), radius, 1e-6, Deadline(None))
+        assert abs(one.value - alone.value) <= one.gap + alone.gap
+    assert list(walk(seen(), "nuclear", radii, 1e-4, Deadline(0.0), 100)) == []
