@@ -67,7 +67,7 @@ class Control:
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
 SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
-CAREFUL = Care(first=0.03, least=2)
+CAREFUL = Care(first=0.03, least=2, target=0.8)
 
 
 def is_auto(algorithm: Algorithm) -> bool:

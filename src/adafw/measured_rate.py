@@ -50,7 +50,7 @@ class Care:
     judged: float = 0.05
     few: int = 32
     groups: int = 4
-    target: float = 0.6
+    target: float = 1.0
     gain: float = 0.5
     most: float = 3.0
     sure: float = 1.5
@@ -97,7 +97,8 @@ class Measured:
 
     There `gained` is the fall of f so far, `judged` the work of judging, `ceiling` that of the rate
     over the root of t; `exact.*` the last point known with its gradient, and when it was met;
-    `stage.*` the one where the stage began.
+    `stage.*` the one where the stage began, `stood` the fall of f in it when it was last looked at,
+    `undone` where that has been tried.
     """
 
     def __init__(self, gradient: GradientEstimator, care: Care) -> None:
@@ -107,7 +108,9 @@ class Measured:
         """Refuses what no run leaves."""
         for name, kind, low, high in (
             ("gained", float, 0.0, 1e300),
+            ("stood", float, -1e300, 1e300),
             ("judged", int, 0, 2**62),
+            ("undone", int, 0, 2**62),
             ("ceiling", float, 1e-300, 1e300),
             *((f"{point}.t", int, 1, 2**62) for point in _POINTS),
         ):
@@ -164,7 +167,7 @@ class Measured:
             s.search["judged"] = judged
             if not gained:
                 return Verdict(rate / 10, undone=True)
-            s.search["ceiling"] = rate / self.care.most / math.sqrt(max(1, base.t))
+            self._set_ceiling(s, rate, base.t)
             return Verdict(rate / self.care.most, undone=True)
         if trust < 0.5 and judged + f.n_terms <= self.care.budget * s.gradient_evaluations:
             bought = {"exact.x": s.x.copy(), "exact.gradient": f.gradient(s.x), "exact.t": s.t}
@@ -172,8 +175,7 @@ class Measured:
             cost, judged = cost + f.n_terms, judged + f.n_terms
         s.gradient_evaluations += cost  # last: what cannot be reached is asked again
         s.search |= {"judged": judged, "gained": gained + max(0.0, fall)}
-        ceiling = s.search.get("ceiling", math.inf) * math.sqrt(s.t)
-        return Verdict(min(rate * factor**trust, max(rate, ceiling)))
+        return self._bounded(s, rate, rate * factor**trust)
 
     def _judge_stage(
         self, f: FiniteSum, s: State, base: State, rate: float, evaluated: int
@@ -182,29 +184,57 @@ class Measured:
 
         Right after one any rate looks good, and right before the next none does: the error tells,
         not the rate. So the whole stage is judged, from one to the next, by both: free and without
-        noise. Within the first one, whenever it has doubled, the rate can rise, as it is a guess;
-        within a long one it can fall.
+        noise. Within it a few terms tell every epoch whether it has come to grief, and in the first
+        one, whenever that has doubled, whether the rate can rise.
         """
         care, search = self.care, s.search
-        begun, met_at = search["stage.t"], search["exact.t"]
-        long = evaluated >= care.epochs * f.n_terms
-        if met_at > begun and (met_at - begun >= care.share * met_at or long):
-            d = _way(search["exact.x"], search["stage.x"])
-            change = search["exact.gradient"] - search["stage.gradient"]
-            met = _met(search["stage.gradient"], d, [float(dot(change, d))])
-            begin_stage(search)
-            return Verdict(rate * self._factor(met, care.stage_target, care.stage_gain)[1])
+        begun, seen = search["stage.t"], search["exact.t"]
+        ended = seen > begun and seen - begun >= care.share * seen
         first = begun == 1
-        if not long and not (first and s.t - begun >= 2 * max(1, base.t - begun)):
+        doubled = first and s.t - begun >= 2 * max(1, base.t - begun)
+        if not (ended or doubled or evaluated >= f.n_terms):
             return None
-        d, terms = _way(s.x, search["stage.x"]), self._groups(f, base, evaluated)
-        bends = [float(dot(f.gradient(s.x, k) - f.gradient(search["stage.x"], k), d))
-                 for k in terms]  # fmt: skip
-        s.gradient_evaluations += 2 * sum(k.size for k in terms)
-        met = _met(search["stage.gradient"], d, bends, _left(terms, f.n_terms))
-        trust, factor = self._factor(met, care.stage_target, care.gain)
-        bound = min if long else max
-        return Verdict(rate * bound(1.0, factor**trust))
+        met = (
+            self._stage_so_far(f, s, base)
+            if not ended
+            else _met(
+                search["stage.gradient"],
+                d := _way(search["exact.x"], search["stage.x"]),
+                [float(dot(search["exact.gradient"] - search["stage.gradient"], d))],
+            )
+        )
+        fall = met.promise - met.bend / 2
+        gained, stood = search.get("gained", 0.0), search.get("stood", 0.0)
+        lost = stood - fall - care.sure * met.error(met.bends) / 2
+        grief = not lost <= care.loss * (gained + max(0.0, stood))
+        if grief and search.get("undone") != base.t:  # once: it may have come before base
+            search["undone"] = base.t
+            if not first:
+                self._set_ceiling(s, rate, base.t)
+            return Verdict(rate / care.most, undone=True)
+        trust, factor = self._factor(met, care.stage_target, care.stage_gain)
+        if not ended:
+            search["stood"] = fall
+            return self._bounded(s, rate, rate * max(1.0, factor**trust) if doubled else rate)
+        begin_stage(search)
+        search |= {"gained": gained + max(0.0, fall), "stood": 0.0}
+        return self._bounded(s, rate, rate * factor)
+
+    def _stage_so_far(self, f: FiniteSum, s: State, base: State) -> Met:
+        """What the way from where the stage began promised, and met by a few terms."""
+        begin, groups = s.search["stage.x"], self._groups(f, base, 0)
+        d = _way(s.x, begin)
+        bends = [float(dot(f.gradient(s.x, k) - f.gradient(begin, k), d)) for k in groups]
+        s.gradient_evaluations += 2 * sum(k.size for k in groups)
+        return _met(s.search["stage.gradient"], d, bends, _left(groups, f.n_terms))
+
+    def _set_ceiling(self, s: State, rate: float, t: int) -> None:
+        s.search["ceiling"] = rate / self.care.most / math.sqrt(max(1, t))
+
+    def _bounded(self, s: State, rate: float, wanted: float) -> Verdict:
+        """The rate that is wanted, unless it would rise above the ceiling."""
+        ceiling = s.search.get("ceiling", math.inf) * math.sqrt(s.t)
+        return Verdict(min(wanted, max(rate, ceiling)))
 
     def _groups(self, f: FiniteSum, base: State, evaluated: int) -> list[NDArray[np.intp]]:
         """The terms that the window from base is judged by."""
