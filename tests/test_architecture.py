@@ -34,7 +34,7 @@ LAYERS = [
     {"recorder", "fused"},
     {"paths"},
     {"distributed"},
-    {"progress", "stopping", "tensorboard"},
+    {"progress", "stopping", "tensorboard", "measured_rate"},
     {"result", "auto_rate", "beginning"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},

@@ -16,21 +16,19 @@ import numpy as np
 from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
+from adafw.gradients.base import GradientEstimator
 from adafw.integrity import Damaged, check_state, expect_number
+from adafw.measured_rate import ROUNDING, SEED, Care, Measured, forget_stage
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
 from adafw.steps.base import Step
 from adafw.stopping import Limits
 from adafw.typing import Array, StateDict
 
-#: Of the generator that picks the terms a window is judged by; none is drawn from the run's own.
-_SEED = 9_001
 #: Share of the set's width at which a run is given up as one without a rate.
 _LOWEST = 1e-30
 #: A window with a ratio above this is undone: nothing is worth going on from where it ended.
 _DISASTER = 1e4
-#: Share of sum |g_j d_j| below which <g, d> is rounding: x has settled, and tells nothing.
-_ROUNDING = 1e-12
 #: What a copy of a state holds.
 _PARTS = ("gradient", "step", "workspace")
 
@@ -44,9 +42,9 @@ class Control:
     times as many terms as it has evaluated, `few` at least. The rate, at first `first` times the
     width of the set, is multiplied by (q* / q)^gain, at most by `most` or 1 / most.
 
-    Without a table of earlier slopes <g, d> comes from the terms of the bend, and q* is `fresh`.
-    A table's is free and has no noise, but is up to an epoch late: it promises more than a window
-    can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at most.
+    <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
+    window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
+    most. (Without a table: `measured_rate`.)
     In the first epoch the table is filling up, and promises too little: then q* is at least
     `early` over the epochs so far; or, if it `waits`, the terms are asked, and q* is `early`.
     """
@@ -59,7 +57,6 @@ class Control:
     gain: float = 0.5
     most: float = 3.0
     first: float = 1.0
-    fresh: float = 1.5
     slope: float = 20.0
     top: float = 5.0
     early: float = 0.6
@@ -69,6 +66,7 @@ class Control:
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
 SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
+CAREFUL = Care(first=0.03, least=2, target=0.8)
 
 
 def is_auto(algorithm: Algorithm) -> bool:
@@ -90,7 +88,8 @@ class AutoRate:
         # Steps of adaptive gradients are in units of x, so the set says what is large.
         self.control = SOLVED if _solves(algorithm.step) else Control()
         self.width = _width(constraint, shape)
-        self.first = self.width * self.control.first
+        self.measured = _measured(algorithm)
+        self.first = self.width * (self.measured.care if self.measured else self.control).first
         self.limits, self.algorithm = limits, algorithm
         self.path = find(self._at(self.first))
         self.name = self.path.name
@@ -118,6 +117,8 @@ class AutoRate:
             raise Damaged("search.base", "a state", "something else") from None
         if (base is None) != ("end" not in s.search):
             raise Damaged("search.base", "there while a window is open", "the contrary")
+        if self.measured:
+            self.measured.check(s.search, s.x)
         if base is not None:
             check_state(base, f, this, s.x)
             self.path.prepare(f, constraint, this, base)
@@ -150,22 +151,26 @@ class AutoRate:
     ) -> bool:
         """Runs s to t = goal; False if stopped before. A rate that diverges makes way at once."""
         n = self.limits.iterations_left(s, self.algorithm, f.n_terms, goal - s.t)
+        watched = self.measured.watched(s, stop) if self.measured else stop
         try:
-            self.path.run(f, constraint, self._at(self.rate(s)), s, n, stop)
+            self.path.run(f, constraint, self._at(self.rate(s)), s, n, watched)
         except Diverged:
             if self.rate(s) < _LOWEST * self.width:
                 raise
-            self._go_back(s)
+            self._go_back(s, self.rate(s) / 10)
             return not stop()
         return s.t >= goal or not (stop() or self._used_up(s, f.n_terms))
 
     def _judge(self, f: FiniteSum, s: State) -> None:
-        """Ends the window, and moves the rate by what it met."""
+        """Ends the window, and moves the rate by what it met; or lets it go on."""
         control, base = self.control, _kept(s)
         assert base is not None
+        if self.measured:
+            self._measure(self.measured, f, s, base)
+            return
         evaluated = s.gradient_evaluations - base.gradient_evaluations
         size = min(f.n_terms, max(control.few, int(control.judged * evaluated)))
-        rng = np.random.default_rng([_SEED, base.t])
+        rng = np.random.default_rng([SEED, base.t])
         halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
         g, target, waits = self._promise(s, base, f.n_terms)
         d = (s.x - base.x).astype(np.float64)
@@ -175,27 +180,42 @@ class AutoRate:
                 begin, end = f.gradient(base.x, terms), f.gradient(s.x, terms)
                 slope = begin if g is None else g
                 promises.append(-float(dot(slope, d)))
-                noise = max(noise, _ROUNDING * float(dot(np.abs(slope), np.abs(d))))
+                noise = max(noise, ROUNDING * float(dot(np.abs(slope), np.abs(d))))
                 bend += float(dot(end - begin, d)) * terms.size / size
         s.gradient_evaluations += 2 * size  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
         disaster = not (math.isfinite(promised) and abs(bend) <= _DISASTER * abs(promised))
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
-            self._go_back(s)
+            self._go_back(s, self.rate(s) / 10)
             return
         settled = max(abs(promised), abs(bend)) <= noise
-        rate = self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
-        s.search = {"rate": min(max(rate, self.width * _LOWEST), self.width / _LOWEST)}
+        self._close(
+            s, self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
+        )
+
+    def _measure(self, measured: Measured, f: FiniteSum, s: State, base: State) -> None:
+        """The same without a table."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            verdict = measured.judge(f, s, base, self.rate(s))
+        if verdict is None:
+            s.search["end"] = s.t + self._window(s.t, f.n_terms)
+        elif verdict.undone and self.rate(s) >= _LOWEST * self.width:
+            self._go_back(s, verdict.rate)
+        else:
+            self._close(s, verdict.rate)
+
+    def _close(self, s: State, rate: float) -> None:
+        """No window is open, and the next has this rate."""
+        s.search = {k: v for k, v in s.search.items() if k != "end" and not k.startswith("base.")}
+        s.search["rate"] = min(max(rate, self.width * _LOWEST), self.width / _LOWEST)
 
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
-        """The gradient of the table, None if terms are to be asked; q*; whether a table waits."""
+        """The gradient of the table, None if terms are to be asked; q*; whether it is to wait."""
         control, gradient = self.control, self.algorithm.gradient
         epochs = s.gradient_evaluations / n_terms
         window = epochs - base.gradient_evaluations / n_terms
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)
-        if g is None:
-            return None, control.fresh, False
         if control.waits and epochs < 1:
             return None, control.early, True
         return g, max(min(control.top, control.slope * window), control.early / epochs), False
@@ -219,13 +239,14 @@ class AutoRate:
             return 1.0 if bend < 0 else most
         return min(most, max(1 / most, (target * sum(promises) / len(promises) / bend) ** gain))
 
-    def _go_back(self, s: State) -> None:
-        """To where the window began, with a tenth of the rate, trace and all."""
-        rate, base = self.rate(s), _kept(s)
+    def _go_back(self, s: State, rate: float) -> None:
+        """To where the window began, trace and all, with another rate."""
+        base = _kept(s)
         assert base is not None
         _replace(s, base)
         s.records = [row for row in s.records if row[0] <= s.t]
-        s.search = {"rate": rate / 10}
+        forget_stage(s.search)
+        self._close(s, rate)
 
     def _at(self, rate: float) -> Algorithm:
         """The algorithm with a rate of its own."""
@@ -234,6 +255,15 @@ class AutoRate:
     def _used_up(self, s: State, n_terms: int) -> bool:
         """Whether a limit other than that on iterations, which n stands for, is reached."""
         return self.limits.reached(s, n_terms) not in ("", "max_iterations")
+
+
+def _measured(algorithm: Algorithm) -> Measured | None:
+    """The rule for estimates without a table; None if there is one, which `remembered` tells."""
+    gradient = algorithm.gradient
+    if type(gradient).remembered is not GradientEstimator.remembered:
+        return None
+    care = CAREFUL if _solves(algorithm.step) else Care()
+    return Measured(gradient, replace(care, first=care.first / 3) if gradient.recursive else care)
 
 
 def _solves(step: Step) -> bool:

@@ -52,6 +52,8 @@ class GradientEstimator(ABC, Generic[S]):
 
     #: Whether g_t = grad f(x_t), always.
     exact: ClassVar[bool] = False
+    #: Whether g_t has all errors of those before, back to the last that was exact.
+    recursive: ClassVar[bool] = False
 
     def check(self, f: FiniteSum) -> None:
         """Refuses an objective that lacks what the estimator needs, before any work."""
@@ -77,6 +79,10 @@ class GradientEstimator(ABC, Generic[S]):
 
     def remembered(self, state: S) -> Array | None:
         """The sum of slopes of earlier iterates that the state holds at hand; None if none is."""
+        return None
+
+    def exact_point(self, state: S, t: int) -> tuple[Array, Array] | None:
+        """(x, grad f(x)) of some x, if the state before iteration t holds such a pair."""
         return None
 
     def spent(self, t: int, n_terms: int, state: S) -> int:

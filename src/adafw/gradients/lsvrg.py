@@ -56,6 +56,9 @@ class LSVRG(Sampling[TossedSnapshot]):
             return toss < at(self.probability, t) or t == 0
         return toss < self.b(t, n_terms) / n_terms or t == 0
 
+    def exact_point(self, state: TossedSnapshot, t: int) -> tuple[Array, Array] | None:
+        return (state["snapshot"], state["snapshot_gradient"]) if t else None
+
     def evaluations(self, t: int, n_terms: int) -> int:
         return max(n_terms, 2 * self.b(t, n_terms))
 

@@ -26,6 +26,7 @@ class PAGE(Sampling[TossedRecursion]):
     Dobre, Gidel (2024), algorithm 1.
     """
 
+    recursive = True
     probability: ScheduleLike | None = None
 
     def __post_init__(self) -> None:
@@ -50,6 +51,9 @@ class PAGE(Sampling[TossedRecursion]):
             batch = draw(rng, f.n_terms, b)
             g = state["gradient"] + (f.gradient(x, batch) - f.gradient(state["last_x"], batch))
         return g, {"gradient": g, "last_x": x, "exact": int(exact)}
+
+    def exact_point(self, state: TossedRecursion, t: int) -> tuple[Array, Array] | None:
+        return (state["last_x"], state["gradient"]) if t and state["exact"] else None
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return max(n_terms, 2 * self.b(t, n_terms))

@@ -88,6 +88,9 @@ class FromSnapshots(Sampling[Snapshot]):
         correction = f.gradient(x, batch) - f.gradient(state["snapshot"], batch)
         return state["snapshot_gradient"] + correction, state
 
+    def exact_point(self, state: Snapshot, t: int) -> tuple[Array, Array] | None:
+        return (state["snapshot"], state["snapshot_gradient"]) if t else None
+
     def evaluations(self, t: int, n_terms: int) -> int:
         return n_terms if self.is_snapshot(t) else 2 * self.b(t, n_terms)
 

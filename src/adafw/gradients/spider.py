@@ -20,6 +20,7 @@ class SPIDER(Recursive):
     elsewhere.
     """
 
+    recursive = True
     usual_size = Doubling()
 
     def update(
@@ -31,6 +32,9 @@ class SPIDER(Recursive):
             batch = draw(rng, f.n_terms, self.b(t, f.n_terms))
             g = state["gradient"] + (f.gradient(x, batch) - f.gradient(state["last_x"], batch))
         return g, {"gradient": g, "last_x": x}
+
+    def exact_point(self, state: Recursion, t: int) -> tuple[Array, Array] | None:
+        return (state["last_x"], state["gradient"]) if t and _is_power_of_two(t) else None
 
     def evaluations(self, t: int, n_terms: int) -> int:
         return n_terms if _is_power_of_two(t + 1) else 2 * self.b(t, n_terms)
