@@ -86,20 +86,43 @@ class _Model:
             np.fill_diagonal(matrix, np.maximum(matrix.diagonal(), _FLAT * h.scale))
             self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
-        move: Vector | None = None
+        near, move = h.nearly(), None
+        out, pull = d, slopes
         for _ in range(_FACES):
             if columns is not None:
                 self._sweep_columns(columns, _FLAT * h.scale, d, state)
                 image, move = h.product(d)
-                slopes = self.g + image
+                out, pull = d, slopes = d, self.g + image
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
                 break
-            d, slopes, step = self._face(h, d, slopes)
-            if step is not None:
-                move = step if move is None else move + step
-            elif columns is None:
+            d, slopes, step = self._towards(h, near, d, slopes, out, pull)
+            move = step if move is None else move + step
+            if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
                 break
+            free = ~((d <= self.lower) & (slopes > 0) | (d >= self.upper) & (slopes < 0))
+            free &= self.lower < self.upper
+            found = solve(h.product, -slopes, near.inverse(free), self.share, 60, leave=self._leaver(h, d))
+            out, pull = d + found.d, -found.residual
+            if found.steps and (np.clip(out, self.lower, self.upper) == out).all():
+                d, slopes, move = out, pull, move + found.move
         return self._inside(d), move
+
+    def _leaver(self, h, d):
+        def leaves(s: Vector) -> bool:
+            out = d + s
+            out = out - np.clip(out, self.lower, self.upper)
+            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
+        return leaves
+
+    def _towards(self, h, near, d, slopes, out, pull):
+        """The minimiser over the box of what is known at `out`, and a step from d towards it."""
+        s = out + near.nearest(pull, self.lower - out, self.upper - out) - d
+        if not np.vdot(slopes, s) < 0:
+            s = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
+        image, move = h.product(s)
+        bend, slope = float(np.vdot(s, image)), -float(np.vdot(slopes, s))
+        gamma = min(1.0, slope / bend) if bend > 0 else 1.0
+        return d + gamma * s, slopes + gamma * image, gamma * move
 
     def _inside(self, d: Vector) -> Array:
         return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
@@ -136,36 +159,6 @@ class _Model:
             if gap <= 0.5 * self.wanted:
                 break
         state["word"] = int(word)
-
-    def _face(self, h: Hessian, d: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector | None]:
-        """Conjugate gradients on the coordinates that are free, then a step inside the box."""
-        width = self.upper - self.lower
-        near = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
-        share = np.abs(near) / np.where(width > 0, width, 1.0)
-        margin = min(1e-2, float(share.max())) * width
-        held = (d - self.lower <= margin) & (slopes > 0) | (self.upper - d <= margin) & (slopes < 0)
-        inverse = np.where(held | (width == 0), 0, 1 / h.scale)
-
-        def leaves(s: Vector) -> bool:
-            out = d + s
-            out = out - np.clip(out, self.lower, self.upper)
-            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
-
-        found = solve(h.product, -slopes, lambda r: inverse * r, self.share, 60, leave=leaves)
-        step = found.d + np.where(held, near, 0)
-        if found.steps and not near[held].any():
-            inside = np.clip(d + step, self.lower, self.upper)
-            if (inside == d + step).all():
-                return inside, -found.residual, found.move
-        gamma, promise = 1.0, float(np.vdot(slopes, step))
-        for _ in range(30):
-            s = np.clip(d + gamma * step, self.lower, self.upper) - d
-            image, move = h.product(s)
-            change = float(np.vdot(slopes, s) + np.vdot(s, image) / 2)
-            if change < 1e-4 * gamma * promise:
-                return d + s, slopes + image, move
-            gamma /= 2
-        return d, slopes, None
 
 
 def bounds(constraint: Constraint, x: Array) -> tuple[Array, Array]:

@@ -1,5 +1,6 @@
 """An objective as second-order steps see it: values, gradients and products with its Hessian."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
 from adafw.rows import Rows
+from adafw.steps.corrective.spiked import Spiked, diagonal
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -19,6 +21,7 @@ Vector = NDArray[np.floating[Any]]
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
+_REST = 0.1  # share of a coordinate's curvature that its part in the spikes leaves, at least
 _UNKNOWN = np.empty(0)
 #: Columns up to which forming H is cheaper than the products it saves.
 SMALL = 200
@@ -48,6 +51,11 @@ class Hessian:
     scale: Vector
     matrix: NDArray[Any] | None = None
     columns: Callable[[], ColumnHessian] | None = None
+    spikes: Callable[[], Spiked] | None = None
+
+    def nearly(self) -> Spiked:
+        """P ~ H, to solve with where products are dear."""
+        return diagonal(self.scale) if self.spikes is None else self.spikes()
 
 
 class View(ABC):
@@ -143,7 +151,7 @@ class Predictions(View):
             image, move = (self.rows.rough_curve if rough else self.rows.curve)(bends, d)
             if follows:  # the intercept takes up the mean of what the predictions do
                 image = image - mixed * (float(bends @ move) / total)
-            return image, _UNKNOWN if rough else move
+            return image, move
 
         scale = weights * (total or 1.0)
         if self.rows.shape[1] <= SMALL and len(self.rows.shape) == 2:
@@ -155,13 +163,31 @@ class Predictions(View):
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
-            return Hessian(product, scale)
+            return Hessian(product, scale, spikes=lambda: self._spikes(weights, bends, follows))
 
         def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
             return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
+
+    def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
+        """H within the few directions along which rows are long; its diagonal for the rest."""
+        known = self.rows.sketch(weights)
+        w = bends[:: known.step].astype(np.float64) if known is not None else _UNKNOWN
+        total, seen = float(bends.sum(dtype=np.float64)), float(w.sum())
+        if known is None or not seen > 0:
+            return diagonal(weights * (total or 1.0))
+        w, images = w / seen, known.images
+        if follows:
+            images = images - w @ images
+        size, turn = np.linalg.eigh(images.T @ (w[:, None] * images))
+        # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur).
+        large = size > (1 + math.sqrt(weights.size * float(w @ w))) ** 2
+        V = known.basis @ (turn[:, large] * np.sqrt(size[large]))
+        rest = np.maximum(1 - np.square(V).sum(axis=1), _REST)
+        root = np.sqrt(weights * total)[:, None]
+        return Spiked((root[:, 0] ** 2 * rest).astype(weights.dtype), (root * V).astype(weights.dtype))
 
     def _curves(self, z: Vector) -> tuple[Vector, Any]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

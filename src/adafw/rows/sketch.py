@@ -1,0 +1,31 @@
+"""The directions along which rows are long, from a few of them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Directions sought, and the share of the rows they are sought in, at most.
+RANK, SHARE = 64, 8
+
+
+class Sketch(NamedTuple):
+    """An orthonormal basis Q, and B Q for every `step`-th row of B = A / sqrt(weights)."""
+
+    step: int
+    basis: NDArray[np.float64]
+    images: NDArray[np.float64]
+
+
+def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
+    """One step of subspace iteration with B^T B, from rows of B itself; of two rows a column.
+
+    Fewer tell less of the directions than the columns have noise, more cost more than they save.
+    """
+    m, n = array.shape
+    step = max(SHARE, m // (2 * n))
+    root = 1 / np.sqrt(np.asarray(weights, np.float64))
+    part = array[::step]
+    basis = np.linalg.qr((part[:: max(1, len(part) // RANK)][:RANK] * root).T)[0]
+    basis = np.linalg.qr(root[:, None] * (part.T @ (part @ (root[:, None] * basis))))[0]
+    return Sketch(step, basis, part @ (root[:, None] * basis))
