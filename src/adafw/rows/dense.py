@@ -115,7 +115,7 @@ class DenseRows(Rows):
             array = self.array.astype(np.float32)
         return (
             array
-            if np.isfinite(array.sum(dtype=np.float64))
+            if np.isfinite(array @ np.zeros(self.shape[1], np.float32)).all()
             else np.clip(self.array, -limit, limit).astype(np.float32)
         )
 

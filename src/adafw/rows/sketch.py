@@ -9,12 +9,20 @@ from numpy.typing import NDArray
 RANK, SHARE = 64, 8
 
 
+#: Share of a column's square that is taken for noise, at least: less would be rounding.
+NOISE = 1e-9
+
+
 class Sketch(NamedTuple):
-    """An orthonormal basis Q, and B Q for every `step`-th row of B = A / sqrt(weights)."""
+    """An orthonormal basis Q, and B Q for every `step`-th row of B = A / sqrt(weights).
+
+    `rest`: the mean squares of the columns of B less what Q explains of them.
+    """
 
     step: int
     basis: NDArray[np.float64]
     images: NDArray[np.float64]
+    rest: NDArray[np.float64]
 
 
 def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
@@ -25,7 +33,10 @@ def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
     m, n = array.shape
     step = max(SHARE, m // (2 * n))
     root = 1 / np.sqrt(np.asarray(weights, np.float64))
-    part = array[::step]
-    basis = np.linalg.qr((part[:: max(1, len(part) // RANK)][:RANK] * root).T)[0]
-    basis = np.linalg.qr(root[:, None] * (part.T @ (part @ (root[:, None] * basis))))[0]
-    return Sketch(step, basis, part @ (root[:, None] * basis))
+    part = array[::step] * root
+    basis = np.linalg.qr(part[:: max(1, len(part) // RANK)][:RANK].T)[0]
+    basis = np.linalg.qr(part.T @ (part @ basis))[0]
+    images = part @ basis
+    explained = basis @ (images.T @ images)
+    rest = np.einsum("ij,ij->j", part, part) - np.einsum("jk,jk->j", explained, basis)
+    return Sketch(step, basis, images, np.clip(rest / len(part), NOISE, 1.0))

@@ -54,6 +54,8 @@ class BoxCorrector(Corrector[FiniteSum]):
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
         for k in range(STEPS):
             if k:
+                if share * gap <= ENOUGH * first:  # the gradient would most likely say so
+                    break
                 g = seen.gradient(here.z)
                 gap = _gap(g, here.x, lower, upper)
                 if not gap > ENOUGH * first:
@@ -99,8 +101,8 @@ class _Model:
             move = step if move is None else move + step
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
                 break
-            free = ~((d <= self.lower) & (slopes > 0) | (d >= self.upper) & (slopes < 0))
-            free &= self.lower < self.upper
+            aim = d + near.nearest(slopes, self.lower - d, self.upper - d)
+            free = (self.lower < aim) & (aim < self.upper)
             found = solve(h.product, -slopes, near.inverse(free), self.share, 60, leave=self._leaver(h, d))
             out, pull = d + found.d, -found.residual
             if found.steps and (np.clip(out, self.lower, self.upper) == out).all():
@@ -121,7 +123,7 @@ class _Model:
             s = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
         image, move = h.product(s)
         bend, slope = float(np.vdot(s, image)), -float(np.vdot(slopes, s))
-        gamma = min(1.0, slope / bend) if bend > 0 else 1.0
+        gamma = 1.0 if slope > 0.6 * bend else slope / bend
         return d + gamma * s, slopes + gamma * image, gamma * move
 
     def _inside(self, d: Vector) -> Array:

@@ -21,7 +21,6 @@ Vector = NDArray[np.floating[Any]]
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
-_REST = 0.1  # share of a coordinate's curvature that its part in the spikes leaves, at least
 _UNKNOWN = np.empty(0)
 #: Columns up to which forming H is cheaper than the products it saves.
 SMALL = 200
@@ -184,10 +183,11 @@ class Predictions(View):
         size, turn = np.linalg.eigh(images.T @ (w[:, None] * images))
         # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur).
         large = size > (1 + math.sqrt(weights.size * float(w @ w))) ** 2
-        V = known.basis @ (turn[:, large] * np.sqrt(size[large]))
-        rest = np.maximum(1 - np.square(V).sum(axis=1), _REST)
-        root = np.sqrt(weights * total)[:, None]
-        return Spiked((root[:, 0] ** 2 * rest).astype(weights.dtype), (root * V).astype(weights.dtype))
+        V = known.basis @ (turn * np.sqrt(np.maximum(size, 0)))
+        rest = known.rest + np.square(V[:, ~large]).sum(axis=1)
+        scale = weights * total
+        V = (np.sqrt(scale)[:, None] * V[:, large]).astype(weights.dtype)
+        return Spiked((scale * rest).astype(weights.dtype), V)
 
     def _curves(self, z: Vector) -> tuple[Vector, Any]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

@@ -30,9 +30,13 @@ class Spiked:
         scaled = single[:, None] * self.V
         core = np.linalg.inv(np.eye(self.V.shape[1]) + self.V.T @ scaled)
 
-        def apply(r: Vector) -> Vector:
+        def once(r: Vector) -> Vector:
             flat = single * r
             return flat - scaled @ (core @ (self.V.T @ flat))
+
+        def apply(r: Vector) -> Vector:
+            s = once(r)
+            return s + once(r - self.product(s))  # where a spike is huge, what once rounded off
 
         return apply
 
