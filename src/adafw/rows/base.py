@@ -78,7 +78,7 @@ class Rows(ABC):
         return False
 
     def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
-        """`curve` to six digits of d and of what it does, for steps that get better than that."""
+        """`curve` to six digits, for steps: what they do is known as well as where they lead."""
         return self.curve(weights, d)
 
     def sketch(self, weights: Vector) -> Sketch | None:

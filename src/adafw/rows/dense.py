@@ -105,19 +105,17 @@ class DenseRows(Rows):
         heavy, long = float(weights.max()) or 1.0, float(np.abs(d).max()) or 1.0
         single = (weights / heavy).astype(np.float32), (d / long).astype(np.float32)
         image, move = _curve(self._single, *single, np.dtype(np.float32))
+        image, move = image.astype(self.dtype), move.astype(self.dtype)
         return image * (heavy * long), move * long
 
     @cached_property
     def _single(self) -> NDArray[np.float32]:
         """A, half as large; entries beyond its range are as large or as small as it can say."""
         limit = float(np.finfo(np.float32).max)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             array = self.array.astype(np.float32)
-        return (
-            array
-            if np.isfinite(array @ np.zeros(self.shape[1], np.float32)).all()
-            else np.clip(self.array, -limit, limit).astype(np.float32)
-        )
+            finite = not (array @ np.zeros(self.shape[1], np.float32)).any()  # inf * 0 is not 0
+        return array if finite else np.clip(self.array, -limit, limit).astype(np.float32)
 
     def sketch(self, weights: Vector) -> Sketch | None:
         """Made once for the same weights: that of the last is kept."""

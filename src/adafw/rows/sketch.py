@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: Directions sought, and the share of the rows they are sought in, at most.
-RANK, SHARE = 64, 8
+#: Directions sought, in one row of so many at most, and in so many rows.
+RANK, SHARE, ROWS = 64, 8, 4096
 
 
 #: Share of a column's square that is taken for noise, at least: less would be rounding.
@@ -31,7 +31,7 @@ def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
     Fewer tell less of the directions than the columns have noise, more cost more than they save.
     """
     m, n = array.shape
-    step = max(SHARE, m // (2 * n))
+    step = max(SHARE, m // min(2 * n, ROWS))
     root = 1 / np.sqrt(np.asarray(weights, np.float64))
     part = array[::step] * root
     basis = np.linalg.qr(part[:: max(1, len(part) // RANK)][:RANK].T)[0]

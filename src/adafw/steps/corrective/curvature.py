@@ -172,22 +172,24 @@ class Predictions(View):
 
     def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
         """H within the few directions along which rows are long; its diagonal for the rest."""
+        scale = weights * (float(bends.sum(dtype=np.float64)) or 1.0)
         known = self.rows.sketch(weights)
-        w = bends[:: known.step].astype(np.float64) if known is not None else _UNKNOWN
-        total, seen = float(bends.sum(dtype=np.float64)), float(w.sum())
-        if known is None or not seen > 0:
-            return diagonal(weights * (total or 1.0))
-        w, images = w / seen, known.images
+        if known is None:
+            return diagonal(scale)
+        w, images = bends[:: known.step].astype(np.float64), known.images
+        if not (w.any() and np.isfinite(images).all()):
+            return diagonal(scale)
+        w /= w.sum()
         if follows:
             images = images - w @ images
         size, turn = np.linalg.eigh(images.T @ (w[:, None] * images))
-        # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur).
-        large = size > (1 + math.sqrt(weights.size * float(w @ w))) ** 2
         V = known.basis @ (turn * np.sqrt(np.maximum(size, 0)))
-        rest = known.rest + np.square(V[:, ~large]).sum(axis=1)
-        scale = weights * total
-        V = (np.sqrt(scale)[:, None] * V[:, large]).astype(weights.dtype)
-        return Spiked((scale * rest).astype(weights.dtype), V)
+        # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur);
+        # some of it is not in the rest.
+        large = size > 2 * known.rest.mean() * (1 + math.sqrt(weights.size * float(w @ w))) ** 2
+        rest = scale * (known.rest + np.square(V[:, ~large]).sum(axis=1))
+        spikes = np.sqrt(scale)[:, None] * V[:, large]
+        return Spiked(rest.astype(weights.dtype), spikes.astype(weights.dtype))
 
     def _curves(self, z: Vector) -> tuple[Vector, Any]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""
