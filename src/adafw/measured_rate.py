@@ -8,7 +8,7 @@ only as far as groups of terms agree. What the numbers are, and why: docs/learni
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,7 +252,8 @@ class Measured:
         """
         z, known = s.search.get("exact.x"), s.search.get("exact.gradient")
         here = z is not None and np.array_equal(z, base.x)
-        d, promises, bends, slope = _way(s.x, base.x), [], [], known
+        d, promises, bends = _way(s.x, base.x), [], []
+        slope: Array = d if known is None else known
         for terms in groups:
             begin, end = f.gradient(base.x, terms), f.gradient(s.x, terms)
             if z is None:
@@ -301,7 +302,7 @@ def _left(groups: list[NDArray[np.intp]], n_terms: int) -> float:
     return math.sqrt((1 - size / n_terms) / len(groups)) if len(groups) > 1 else 0.0
 
 
-def _met(slope: Any, d: Array, bends: list[float], left: float = 0.0) -> Met:
+def _met(slope: Array, d: Array, bends: list[float], left: float = 0.0) -> Met:
     promises = np.full(len(bends), -float(dot(slope, d)))
     rounding = ROUNDING * float(dot(np.abs(slope), np.abs(d)))
     return Met(promises, np.array(bends), left, rounding)

@@ -94,7 +94,8 @@ class _Model:
             np.fill_diagonal(matrix, np.maximum(matrix.diagonal(), _FLAT * h.scale))
             self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
-        near, move = h.nearly(), np.zeros(0)
+        near = h.nearly()
+        move: Vector = np.zeros(0)
         for k in range(_FACES):
             if columns is not None:
                 self._sweep_columns(columns, _FLAT * h.scale, d, state)
