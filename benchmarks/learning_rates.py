@@ -1,11 +1,14 @@
 """learning_rate="auto" beside the best of a half-decade search, in epochs.
 
-    ADAFW_DATA=... python benchmarks/learning_rates.py [--seed 0] [name ...]
+    ADAFW_DATA=... python benchmarks/learning_rates.py [--seed 0] [--gradient CSFW] [--rows m]
+                                                       [--epochs 60] [name ...]
 
-For every problem, with projected steps and with Template 3, both on CSFW's gradients: epochs to a
-relative suboptimality of 1e-2 and 1e-4, of the best fixed rate 10^(i/2) for each of the two, and of
-"auto" with all that it costs. All are looked at after the same iterations, 3 % apart.
-docs/learning_rate.md quotes the table.
+For every problem, with projected steps and with Template 3, both on CSFW's gradients or those of
+another estimator: epochs to a relative suboptimality of 1e-2 and 1e-4, of the best fixed rate
+10^(i/2) for each of the two, and of "auto" with all that it costs; and where both ended, the best
+fixed one after so many epochs and "auto" after as many. All are looked at after the same
+iterations, 3 % apart. --rows: of the first so many rows alone. docs/learning_rate.md quotes the
+tables.
 """
 
 import argparse
@@ -21,11 +24,8 @@ from adafw.auto_rate import AutoRate
 from adafw.random import as_source
 from adafw.stopping import Limits
 
-EPOCHS, LEVELS = 60, (1e-2, 1e-4)
-KINDS = {
-    "Template 3": adafw.AdaCSFW,
-    "projected": lambda eta: adafw.AdaGrad(eta, gradient=gradients.CSFW()),
-}
+LEVELS = (1e-2, 1e-4)
+KINDS = {"Template 3": adafw.steps.AdaptiveStep, "projected": adafw.steps.ProjectedStep}
 
 
 def dense(m, n, seed, scales=None, signs=True, k=None):
@@ -148,7 +148,7 @@ def minimum(f, constraint):
 
 
 def epochs(f, constraint, algorithm, best, most, seed):
-    """Epochs to each of the levels; inf if there were not enough."""
+    """Epochs to each of the levels, inf if there were not enough; and the error at the end."""
     s = solver.start(f, constraint, algorithm, constraint.start(f.shape), as_source(seed))
     find, found = partial(paths.find, f, constraint), [math.inf] * len(LEVELS)
     path = find(algorithm)
@@ -167,29 +167,39 @@ def epochs(f, constraint, algorithm, best, most, seed):
             error = (f.value(s.x) - best) / abs(best)
             found = [min(known, s.gradient_evaluations / f.n_terms if error <= level else math.inf)
                      for known, level in zip(found, LEVELS, strict=True)]  # fmt: skip
-    return found
+    return *found, (f.value(s.x) - best) / abs(best)
 
 
-def main(names, seed):
+def main(names, seed, estimator, rows, most):
     known = problems()
     for name in names or known:
         make, loss, constraint = known[name]
-        f = adafw.LinearModel(*make(), loss)
+        f = adafw.LinearModel(*(part[:rows] for part in make()), loss)
         best = minimum(f, constraint)
-        for kind, preset in KINDS.items():
-            fixed = [epochs(f, constraint, preset(10.0 ** (i / 2)), best, EPOCHS, seed)
-                     for i in range(-8, 7)]  # fmt: skip
-            auto = epochs(f, constraint, preset("auto"), best, 2 * EPOCHS, seed)
+        for kind, step in KINDS.items():
+            run = partial(measure, f, constraint, estimator, step, best, seed)
+            fixed = [run(10.0 ** (i / 2), most) for i in range(-8, 7)]
+            auto = run("auto", 2 * most)
+            ends = [min(each[-1] for each in fixed), run("auto", most)[-1]]
             cells = []
             for k in range(len(LEVELS)):
-                least = min(run[k] for run in fixed)
+                least = min(each[k] for each in fixed)
                 cells += [f"{least:.3g}", f"{auto[k]:.3g}", f"{auto[k] / least:.2f}"]
+            cells += [f"{end:.1e}" for end in ends]
             print(f"| {name} | {kind} | {' | '.join(cells)} |", flush=True)
+
+
+def measure(f, constraint, estimator, step, best, seed, rate, most):
+    algorithm = adafw.Algorithm(estimator(), step(rate))
+    return epochs(f, constraint, algorithm, best, most, seed)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gradient", default="CSFW", type=lambda name: getattr(gradients, name))
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--epochs", type=float, default=60)
     given = parser.parse_args()
-    main(given.names, given.seed)
+    main(given.names, given.seed, given.gradient, given.rows, given.epochs)

@@ -18,7 +18,7 @@ from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.integrity import Damaged, check_state, expect_number
-from adafw.measured_rate import ROUNDING, SEED, Care, Measured, forget_stage
+from adafw.measured_rate import DISASTER, ROUNDING, SEED, Care, Measured, forget_stage
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
 from adafw.steps.base import Step
@@ -27,8 +27,6 @@ from adafw.typing import Array, StateDict
 
 #: Share of the set's width at which a run is given up as one without a rate.
 _LOWEST = 1e-30
-#: A window with a ratio above this is undone: nothing is worth going on from where it ended.
-_DISASTER = 1e4
 #: What a copy of a state holds.
 _PARTS = ("gradient", "step", "workspace")
 
@@ -184,7 +182,7 @@ class AutoRate:
                 bend += float(dot(end - begin, d)) * terms.size / size
         s.gradient_evaluations += 2 * size  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
-        disaster = not (math.isfinite(promised) and abs(bend) <= _DISASTER * abs(promised))
+        disaster = not (math.isfinite(promised) and abs(bend) <= DISASTER * abs(promised))
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
             self._go_back(s, self.rate(s) / 10)
             return

@@ -24,6 +24,8 @@ from adafw.typing import Array, StateDict
 SEED = 9_001
 #: Share of sum |g_j d_j| below which <g, d> is rounding: x has settled, and tells nothing.
 ROUNDING = 1e-12
+#: A window with a ratio above this is undone: nothing is worth going on from where it ended.
+DISASTER = 1e4
 #: Points with exact gradients in a search: the last one known, and where the stage began.
 _POINTS = ("exact", "stage")
 
@@ -86,6 +88,12 @@ class Met(NamedTuple):
     def error(self, values: NDArray[np.float64]) -> float:
         """The standard error of the mean of some values, one a group."""
         return self.left * float(values.std(ddof=1)) if self.left else 0.0
+
+    @property
+    def disaster(self) -> bool:
+        """Whether nothing is worth going on from there, whatever the groups' spread."""
+        promised = float(np.abs(self.promises).mean())
+        return not (self.bend <= DISASTER * promised or self.settled)
 
     @property
     def settled(self) -> bool:
@@ -162,7 +170,7 @@ class Measured:
         falls = met.promises - met.bends / 2
         fall = float(falls.mean())
         lost = -fall - self.care.sure * met.error(falls) > self.care.loss * gained
-        if not math.isfinite(fall) or (lost and met.bend > abs(met.promise)):
+        if met.disaster or (lost and met.bend > abs(met.promise)):
             s.gradient_evaluations += cost
             s.search["judged"] = judged
             if not gained:
@@ -206,7 +214,7 @@ class Measured:
         fall = met.promise - met.bend / 2
         gained, stood = search.get("gained", 0.0), search.get("stood", 0.0)
         lost = stood - fall - care.sure * met.error(met.bends) / 2
-        grief = not lost <= care.loss * (gained + max(0.0, stood))
+        grief = met.disaster or lost > care.loss * (gained + max(0.0, stood))
         if grief and search.get("undone") != base.t:  # once: it may have come before base
             search["undone"] = base.t
             if not first:
