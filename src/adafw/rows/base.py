@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.rows.sketch import Sketch
 from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
 
@@ -77,8 +78,12 @@ class Rows(ABC):
         return False
 
     def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
-        """`curve` to six digits, for directions; what is added up to predictions needs them all."""
+        """`curve` to six digits, for steps: what they do is known as well as where they lead."""
         return self.curve(weights, d)
+
+    def sketch(self, weights: Vector) -> Sketch | None:
+        """The directions along which a_i / sqrt(weights) is long; None where that does not pay."""
+        return None
 
     def dot_columns(self, p: Vector) -> Vector:
         """A^T p: what `combine` gives, to rounding; faster if it is asked for often.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from adafw.describe import digest
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
+from adafw.rows.sketch import RANK, SHARE, Sketch, sketch
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import DenseWorking, WorkingRows
 from adafw.typing import Batch, Plain
@@ -30,6 +31,7 @@ class DenseRows(Rows):
         self.array = np.ascontiguousarray(A)
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
+        self._sketched: tuple[Vector, Sketch] | None = None
 
     @cached_property
     def arrays(self) -> Any:
@@ -103,19 +105,25 @@ class DenseRows(Rows):
         heavy, long = float(weights.max()) or 1.0, float(np.abs(d).max()) or 1.0
         single = (weights / heavy).astype(np.float32), (d / long).astype(np.float32)
         image, move = _curve(self._single, *single, np.dtype(np.float32))
+        image, move = image.astype(self.dtype), move.astype(self.dtype)
         return image * (heavy * long), move * long
 
     @cached_property
     def _single(self) -> NDArray[np.float32]:
         """A, half as large; entries beyond its range are as large or as small as it can say."""
         limit = float(np.finfo(np.float32).max)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             array = self.array.astype(np.float32)
-        return (
-            array
-            if np.isfinite(array.sum(dtype=np.float64))
-            else np.clip(self.array, -limit, limit).astype(np.float32)
-        )
+            finite = not (array @ np.zeros(self.shape[1], np.float32)).any()  # inf * 0 is not 0
+        return array if finite else np.clip(self.array, -limit, limit).astype(np.float32)
+
+    def sketch(self, weights: Vector) -> Sketch | None:
+        """Made once for the same weights: that of the last is kept."""
+        if self.array.size < _ROUGH[0] or self.shape[0] < SHARE * RANK:
+            return None
+        if self._sketched is None or not np.array_equal(self._sketched[0], weights):
+            self._sketched = weights.copy(), sketch(self.array, weights)
+        return self._sketched[1]
 
     def _parts(self, array: NDArray[Any], vector: Vector) -> list[NDArray[Any]]:
         """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""

@@ -12,6 +12,7 @@ from adafw import losses
 from adafw.gradients import Full
 from adafw.objectives import WithIntercept
 from adafw.rows import as_rows
+from adafw.rows.dense import DenseRows
 from adafw.steps.corrective import CorrectiveStep, curvature
 
 from .problems import models
@@ -41,7 +42,7 @@ def solved(f, constraint, enough=0.0, **limits):
 )
 def test_hostile_problems_end_feasible_and_certified(kind, products_only, name, f, monkeypatch):
     if products_only:
-        monkeypatch.setattr(curvature, "_SMALL", 0)
+        monkeypatch.setattr(curvature, "SMALL", 0)
     # Slopes of 1e4 that cancel leave fewer digits.
     digits = 1e-5 if "unscaled" in name else 1e-7
     if kind == "k-sparse" and "huber" in name:
@@ -161,7 +162,12 @@ def test_working_sets_of_groups_and_of_coordinates_are_certified(radius):
 
 @pytest.mark.parametrize(
     ("constraint", "intercept"),
-    [(adafw.LInfBall(0.02), True), (adafw.L2Ball(1.0), True), (adafw.L2Ball(1.0), False)],
+    [
+        (adafw.LInfBall(0.02), True),
+        (adafw.LInfBall(0.02), False),
+        (adafw.L2Ball(1.0), True),
+        (adafw.L2Ball(1.0), False),
+    ],
 )
 def test_dense_data_whose_rough_products_lose_digits(constraint, intercept):
     """Columns far from 0: their spread is what single precision cannot see."""
@@ -174,6 +180,30 @@ def test_dense_data_whose_rough_products_lose_digits(constraint, intercept):
     found = adafw.minimize(f, constraint, adafw.Corrective(), gap_tolerance=1e-9, progress=False)
     assert found.status == "converged"
     assert constraint.gap(found.x, f.gradient(found.x)) < 1.1e-9
+
+
+@pytest.mark.parametrize("kind", ["linf", "l2"])
+def test_dense_data_with_factors_resume_bit_for_bit_and_take_few_products(kind, monkeypatch):
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((4400, 256))
+    A += rng.standard_normal((4400, 20)) @ rng.standard_normal((20, 256)) / 3
+    y = np.where(A @ rng.standard_normal(256) / 16 + rng.logistic(size=4400) > 0, 1.0, -1.0)
+    constraint, products = SETS[kind](0.05 if kind == "linf" else 0.5), []
+    plain = DenseRows.rough_curve
+
+    def counted(rows, *given):
+        products.append(0)
+        return plain(rows, *given)
+
+    monkeypatch.setattr(DenseRows, "rough_curve", counted)
+    whole = solved(adafw.LinearModel(A, y, losses.Logistic()), constraint, max_iterations=4)
+    assert whole.gap <= 1e-7 * whole.value
+    assert len(products) <= 45  # 90 and more with the diagonal alone
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    state = solved(f, constraint, max_iterations=2).state
+    fresh = adafw.LinearModel(A, y, losses.Logistic())  # which knows nothing of the run so far
+    again = adafw.minimize(fresh, constraint, CORRECTIVE, state=state, max_iterations=4)
+    np.testing.assert_array_equal(whole.x, again.x)
 
 
 def test_a_coordinate_along_which_every_loss_is_flat():

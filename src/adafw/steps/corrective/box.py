@@ -1,5 +1,6 @@
 """Boxes: Newton steps whose model is minimised over the box itself."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,15 +11,17 @@ from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.conjugate import Solution, solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
+from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
 _FACES = 6  # faces a model is minimised on, at most
 _FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
+_WHOLE = 0.6  # share of a step at which the model is least from which it is taken whole
 
 
 class BoxCorrector(Corrector[FiniteSum]):
@@ -26,7 +29,9 @@ class BoxCorrector(Corrector[FiniteSum]):
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are
     at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
-    ended where they leave the box, take over (after More and Toraldo 1991). Products with H only.
+    ended where they leave the box, take over (after More and Toraldo 1991). Where dense data have
+    leading directions, H ~ P, a diagonal and these (`spiked`): the face is that of the minimiser
+    for P, P preconditions, and what is found outside comes back in its metric. Products only.
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)
@@ -86,6 +91,9 @@ class _Model:
             np.fill_diagonal(matrix, np.maximum(matrix.diagonal(), _FLAT * h.scale))
             self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
+        near = h.nearly()
+        if near.V.shape[1]:
+            return self._near(h, near)
         move: Vector | None = None
         for _ in range(_FACES):
             if columns is not None:
@@ -100,6 +108,51 @@ class _Model:
             elif columns is None:
                 break
         return self._inside(d), move
+
+    def _near(self, h: Hessian, near: Spiked) -> tuple[Array, Vector]:
+        """The same where P tells most of H: the face is that of the minimiser for P."""
+        d, slopes = np.zeros_like(self.x), self.g
+        d, slopes, move = self._towards(h, near, d, slopes, d, slopes)
+        for _ in range(_FACES):
+            if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
+                break
+            aim = d + near.nearest(slopes, self.lower - d, self.upper - d)
+            free = (self.lower < aim) & (aim < self.upper)
+            found = self._conjugate(h, near.inverse(free), d, slopes)
+            out, pull = d + found.d, -found.residual
+            if found.steps and (np.clip(out, self.lower, self.upper) == out).all():
+                d, slopes, move = out, pull, move + found.move
+            else:
+                d, slopes, step = self._towards(h, near, d, slopes, out, pull)
+                move = move + step
+        return self._inside(d), move
+
+    def _conjugate(
+        self, h: Hessian, inverse: Callable[[Vector], Vector], d: Vector, slopes: Vector
+    ) -> Solution:
+        """Conjugate gradients from d, ended where they leave the box."""
+
+        def leaves(s: Vector) -> bool:
+            out = d + s
+            out = out - np.clip(out, self.lower, self.upper)
+            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
+
+        return solve(h.product, -slopes, inverse, self.share, 60, leave=leaves)
+
+    def _towards(
+        self, h: Hessian, near: Spiked, d: Vector, slopes: Vector, out: Vector, pull: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """A step from d to the minimiser over the box of what is known at `out`, P for H.
+
+        `pull`: the slopes there. A step on which the model is least well before its end is cut.
+        """
+        s = out + near.nearest(pull, self.lower - out, self.upper - out) - d
+        if not np.vdot(slopes, s) < 0:
+            s = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
+        image, move = h.product(s)
+        bend, slope = float(np.vdot(s, image)), -float(np.vdot(slopes, s))
+        gamma = 1.0 if slope >= _WHOLE * bend else slope / bend
+        return d + gamma * s, slopes + gamma * image, gamma * move
 
     def _inside(self, d: Vector) -> Array:
         return np.clip(self.x + d, self.x + self.lower, self.x + self.upper)
@@ -145,13 +198,7 @@ class _Model:
         margin = min(1e-2, float(share.max())) * width
         held = (d - self.lower <= margin) & (slopes > 0) | (self.upper - d <= margin) & (slopes < 0)
         inverse = np.where(held | (width == 0), 0, 1 / h.scale)
-
-        def leaves(s: Vector) -> bool:
-            out = d + s
-            out = out - np.clip(out, self.lower, self.upper)
-            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
-
-        found = solve(h.product, -slopes, lambda r: inverse * r, self.share, 60, leave=leaves)
+        found = self._conjugate(h, lambda r: inverse * r, d, slopes)
         step = found.d + np.where(held, near, 0)
         if found.steps and not near[held].any():
             inside = np.clip(d + step, self.lower, self.upper)

@@ -1,5 +1,6 @@
 """An objective as second-order steps see it: values, gradients and products with its Hessian."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from adafw.objectives import MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
 from adafw.rows import Rows
+from adafw.steps.corrective.spiked import Spiked, diagonal
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -48,6 +50,11 @@ class Hessian:
     scale: Vector
     matrix: NDArray[Any] | None = None
     columns: Callable[[], ColumnHessian] | None = None
+    spikes: Callable[[], Spiked] | None = None
+
+    def nearly(self) -> Spiked:
+        """P ~ H, to solve with where products are dear."""
+        return diagonal(self.scale) if self.spikes is None else self.spikes()
 
 
 class View(ABC):
@@ -143,7 +150,7 @@ class Predictions(View):
             image, move = (self.rows.rough_curve if rough else self.rows.curve)(bends, d)
             if follows:  # the intercept takes up the mean of what the predictions do
                 image = image - mixed * (float(bends @ move) / total)
-            return image, _UNKNOWN if rough else move
+            return image, move
 
         scale = weights * (total or 1.0)
         if self.rows.shape[1] <= SMALL and len(self.rows.shape) == 2:
@@ -155,13 +162,34 @@ class Predictions(View):
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
-            return Hessian(product, scale)
+            return Hessian(product, scale, spikes=lambda: self._spikes(weights, bends, follows))
 
         def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
             return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
         return Hessian(product, scale, None, columns)
+
+    def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
+        """H within the few directions along which rows are long; its diagonal for the rest."""
+        scale = weights * (float(bends.sum(dtype=np.float64)) or 1.0)
+        known = self.rows.sketch(weights)
+        if known is None:
+            return diagonal(scale)
+        w, images = bends[:: known.step].astype(np.float64), known.images
+        if not (w.any() and np.isfinite(images).all()):
+            return diagonal(scale)
+        w /= w.sum()
+        if follows:
+            images = images - w @ images
+        size, turn = np.linalg.eigh(images.T @ (w[:, None] * images))
+        V = known.basis @ (turn * np.sqrt(np.maximum(size, 0)))
+        # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur);
+        # some of it is not in the rest.
+        large = size > 2 * known.rest.mean() * (1 + math.sqrt(weights.size * float(w @ w))) ** 2
+        rest = scale * (known.rest + np.square(V[:, ~large]).sum(axis=1))
+        spikes = np.sqrt(scale)[:, None] * V[:, large]
+        return Spiked(rest.astype(weights.dtype), spikes.astype(weights.dtype))
 
     def _curves(self, z: Vector) -> tuple[Vector, Any]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

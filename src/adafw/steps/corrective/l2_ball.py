@@ -11,6 +11,7 @@ from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
+from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
@@ -73,13 +74,13 @@ class _Model:
 
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
-        y, slopes = self.x, self.g
+        y, slopes, near = self.x, self.g, h.nearly()
         image, z = h.product(y)
         start = z
         for _ in range(_ROUNDS):
             if _gap(slopes, y, self.radius) <= self.wanted:
                 break
-            d, bent, dz = self._step(h, y, slopes)
+            d, bent, dz = self._step(h, near, y, slopes)
             if not d.any():  # no curvature to go by
                 break
             gamma = 1.0
@@ -99,22 +100,25 @@ class _Model:
         y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
         return y, z - start if z.size else None
 
-    def _step(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector]:
+    def _step(
+        self, h: Hessian, near: Spiked, y: Array, slopes: Vector
+    ) -> tuple[Vector, Vector, Vector]:
         """(d, H d, A d) towards the minimiser of the model over the ball."""
         norm, along = float(np.linalg.norm(y)), -float(np.vdot(slopes, y))
-        limit = _LIMIT if h.matrix is None else 10 * y.size
+        limit, every = _LIMIT if h.matrix is None else 10 * y.size, np.ones(y.shape, bool)
         if norm < self.inside * self.radius or along <= 0:
             found = solve(
-                h.product, -slopes, lambda r: r / h.scale, self.share, limit,
+                h.product, -slopes, near.inverse(every), self.share, limit,
                 leave=lambda d: bool(np.linalg.norm(y + d) > self.radius),
             )  # fmt: skip
             return found.d, -slopes - found.residual, found.move
-        s, scale = along / norm**2, h.scale + along / norm**2
-        normal = y / scale
+        s = along / norm**2
+        inverse = Spiked(near.rest + s, near.V).inverse(every)
+        normal = inverse(y)
         across = float(np.vdot(y, normal))
 
         def tangent(r: Vector) -> Vector:
-            flat = r / scale
+            flat = inverse(r)
             return flat - normal * (float(np.vdot(y, flat)) / across)
 
         def product(p: Vector) -> tuple[Vector, Vector]:

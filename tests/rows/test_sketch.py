@@ -1,0 +1,39 @@
+"""Directions along which rows are long, from a few of them."""
+
+import numpy as np
+from scipy import sparse
+
+from adafw.rows import as_rows
+from adafw.rows.sketch import RANK
+
+
+def factors(m=4400, n=256, k=5, noise=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    loadings = rng.standard_normal((k, n))
+    A = 3 * rng.standard_normal((m, k)) @ loadings
+    return A + noise * rng.standard_normal((m, n)), loadings
+
+
+def test_the_basis_holds_the_factors_and_the_rest_is_noise():
+    A, loadings = factors()
+    found = as_rows(A).sketch(np.ones(256))
+    assert found.basis.shape == (256, RANK)
+    np.testing.assert_allclose(found.basis.T @ found.basis, np.eye(RANK), atol=1e-12)
+    left = loadings - (loadings @ found.basis) @ found.basis.T
+    assert np.linalg.norm(left) < 0.05 * np.linalg.norm(loadings)
+    np.testing.assert_allclose(found.images, A[:: found.step] @ found.basis, atol=1e-9)
+    assert 0.3 * 0.25 < np.median(found.rest) < 0.25
+
+
+def test_it_is_made_once_for_the_same_weights():
+    rows, ones = as_rows(factors()[0]), np.ones(256)
+    first = rows.sketch(ones)
+    assert rows.sketch(ones.copy()) is first
+    other = rows.sketch(4 * ones)
+    np.testing.assert_allclose(2 * other.images @ other.basis.T, first.images @ first.basis.T)
+
+
+def test_sparse_and_small_data_have_none():
+    A = factors()[0]
+    assert as_rows(sparse.csr_matrix(A)).sketch(np.ones(256)) is None
+    assert as_rows(A[:4000]).sketch(np.ones(256)) is None

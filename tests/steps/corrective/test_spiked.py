@@ -1,0 +1,78 @@
+"""A diagonal and a few directions: its inverse on a face, its minimiser over a box."""
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw import losses
+from adafw.steps.corrective.curvature import view
+from adafw.steps.corrective.spiked import Spiked, diagonal
+
+
+def made(n=40, k=3, size=10.0, seed=0):
+    rng = np.random.default_rng(seed)
+    near = Spiked(rng.uniform(0.5, 2.0, n), np.sqrt(size) * rng.standard_normal((n, k)))
+    return near, np.diag(near.rest) + near.V @ near.V.T, rng
+
+
+def test_the_inverse_is_that_of_the_free_coordinates():
+    near, P, rng = made()
+    free, r = rng.random(40) < 0.6, rng.standard_normal(40)
+    s = near.inverse(free)(r)
+    np.testing.assert_allclose(s[free], np.linalg.solve(P[np.ix_(free, free)], r[free]), rtol=1e-9)
+    assert not s[~free].any()
+
+
+def test_the_inverse_keeps_its_digits_along_a_huge_spike():
+    """Features of mean 1e4 have one: what is lost along it, H multiplies by 1e10."""
+    near, P, rng = made(k=1, size=1e10)
+    r = rng.standard_normal(40)
+    assert np.abs(P @ near.inverse(np.ones(40, bool))(r) - r).max() < 1e-4
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("width", [1e-3, 0.3, 100.0])
+def test_nearest_is_the_minimiser_over_the_box(size, width):
+    near, P, rng = made(size=size)
+    q, lower, upper = 5 * rng.standard_normal(40), -width * rng.random(40), width * rng.random(40)
+    s = near.nearest(q, lower, upper)
+    slopes = q + P @ s
+    assert ((lower <= s) & (s <= upper)).all()
+    gap = slopes @ (s - np.where(slopes > 0, lower, upper))
+    assert gap <= 2e-6 * abs(q @ s)
+
+
+def test_a_diagonal_alone_is_clipped_exactly():
+    near = diagonal(np.array([1.0, 2.0, 4.0]))
+    s = near.nearest(np.array([-1.0, 8.0, 2.0]), np.full(3, -1.0), np.full(3, 0.8))
+    np.testing.assert_array_equal(s, [0.8, -1.0, -0.5])
+
+
+@pytest.mark.parametrize("mean", [0.0, 50.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_factors_of_dense_data_are_spikes(mean, intercept):
+    """Solving with P is solving with H, but for a condition number of about ten."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((4400, 256)) + mean
+    A += rng.standard_normal((4400, 8)) @ rng.standard_normal((8, 256))
+    f = adafw.LinearModel(A, np.where(rng.random(4400) < 0.4, 1.0, -1.0), losses.Logistic())
+    f = adafw.objectives.WithIntercept(f) if intercept else f
+    seen, x = view(f), np.zeros(256)
+    h = seen.hessian(seen.predict(x), seen.weights(x))
+    near = h.nearly()
+    assert 8 + (mean > 0 and not intercept) <= near.V.shape[1] <= 20
+    H = np.column_stack([h.product(e)[0] for e in np.eye(256)])
+    root = 1 / np.sqrt(h.scale)
+    before = np.linalg.cond(root[:, None] * H * root)
+    P = np.diag(near.rest) + near.V @ near.V.T
+    after = np.linalg.eigvals(np.linalg.solve(P, H)).real
+    assert after.max() / after.min() < min(12, before / 8)
+
+
+def test_too_few_rows_that_bend_leave_the_diagonal():
+    A = np.random.default_rng(1).standard_normal((4400, 256))
+    f = adafw.LinearModel(A, np.full(4400, 1e3), losses.Huber(1.0))
+    seen, x = view(f), np.zeros(256)
+    near = seen.hessian(seen.predict(x), seen.weights(x)).nearly()
+    assert near.V.shape[1] == 0
+    assert (near.rest > 0).all()
