@@ -1,6 +1,6 @@
 """Boxes: Newton steps whose model is minimised over the box itself."""
 
-import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from adafw.constraints.base import Constraint
 from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.conjugate import solve
+from adafw.steps.corrective.conjugate import Solution, solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
 from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
 from adafw.steps.corrective.spiked import Spiked
@@ -27,10 +27,10 @@ class BoxCorrector(Corrector[FiniteSum]):
     """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are
-    at hand (sparse data, or few features), which find the face; elsewhere it is that of the
-    minimiser for P ~ H, a diagonal and a few directions (`spiked`). Conjugate gradients on the
-    face, preconditioned by P and ended where they leave the box, take over (after More and
-    Toraldo 1991); what they found outside comes back in the metric of P. Products with H only.
+    at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
+    ended where they leave the box, take over (after More and Toraldo 1991). Where dense data have
+    leading directions, H ~ P, a diagonal and these (`spiked`): the face is that of the minimiser
+    for P, P preconditions, and what is found outside comes back in its metric. Products only.
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)
@@ -56,17 +56,13 @@ class BoxCorrector(Corrector[FiniteSum]):
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
         first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        promised = math.inf
         for k in range(STEPS):
-            if promised <= ENOUGH * first:  # as the next iteration's own gradient will say
-                break
             if k:
                 g = seen.gradient(here.z)
                 gap = _gap(g, here.x, lower, upper)
                 if not gap > ENOUGH * first:
                     break
             share = forcing(gap, state)
-            promised = share * gap
             seen.exact = share <= FINE
             model = _Model(here.x, g, lower, upper, gap, share)
             there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
@@ -95,22 +91,33 @@ class _Model:
             self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
         near = h.nearly()
-        move: Vector = np.zeros(0)
-        for k in range(_FACES):
+        if near.V.shape[1]:
+            return self._near(h, near)
+        move: Vector | None = None
+        for _ in range(_FACES):
             if columns is not None:
                 self._sweep_columns(columns, _FLAT * h.scale, d, state)
                 image, move = h.product(d)
                 slopes = self.g + image
-            elif k == 0:
-                d, slopes, move = self._towards(h, near, d, slopes, d, slopes)
+            if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
+                break
+            d, slopes, step = self._face(h, d, slopes)
+            if step is not None:
+                move = step if move is None else move + step
+            elif columns is None:
+                break
+        return self._inside(d), move
+
+    def _near(self, h: Hessian, near: Spiked) -> tuple[Array, Vector]:
+        """The same where P tells most of H: the face is that of the minimiser for P."""
+        d, slopes = np.zeros_like(self.x), self.g
+        d, slopes, move = self._towards(h, near, d, slopes, d, slopes)
+        for _ in range(_FACES):
             if _gap(slopes, d, self.lower, self.upper) <= self.wanted:
                 break
             aim = d + near.nearest(slopes, self.lower - d, self.upper - d)
             free = (self.lower < aim) & (aim < self.upper)
-            found = solve(
-                h.product, -slopes, near.inverse(free), self.share, 60,
-                leave=partial(self._leaves, h.scale, d),
-            )  # fmt: skip
+            found = self._conjugate(h, near.inverse(free), d, slopes)
             out, pull = d + found.d, -found.residual
             if found.steps and (np.clip(out, self.lower, self.upper) == out).all():
                 d, slopes, move = out, pull, move + found.move
@@ -119,10 +126,17 @@ class _Model:
                 move = move + step
         return self._inside(d), move
 
-    def _leaves(self, scale: Vector, d: Vector, s: Vector) -> bool:
-        out = d + s
-        out = out - np.clip(out, self.lower, self.upper)
-        return bool(np.vdot(out, scale * out) > _OUTSIDE * np.vdot(s, scale * s))
+    def _conjugate(
+        self, h: Hessian, inverse: Callable[[Vector], Vector], d: Vector, slopes: Vector
+    ) -> Solution:
+        """Conjugate gradients from d, ended where they leave the box."""
+
+        def leaves(s: Vector) -> bool:
+            out = d + s
+            out = out - np.clip(out, self.lower, self.upper)
+            return bool(np.vdot(out, h.scale * out) > _OUTSIDE * np.vdot(s, h.scale * s))
+
+        return solve(h.product, -slopes, inverse, self.share, 60, leave=leaves)
 
     def _towards(
         self, h: Hessian, near: Spiked, d: Vector, slopes: Vector, out: Vector, pull: Vector
@@ -174,6 +188,30 @@ class _Model:
             if gap <= 0.5 * self.wanted:
                 break
         state["word"] = int(word)
+
+    def _face(self, h: Hessian, d: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector | None]:
+        """Conjugate gradients on the coordinates that are free, then a step inside the box."""
+        width = self.upper - self.lower
+        near = np.clip(d - slopes / h.scale, self.lower, self.upper) - d
+        share = np.abs(near) / np.where(width > 0, width, 1.0)
+        margin = min(1e-2, float(share.max())) * width
+        held = (d - self.lower <= margin) & (slopes > 0) | (self.upper - d <= margin) & (slopes < 0)
+        inverse = np.where(held | (width == 0), 0, 1 / h.scale)
+        found = self._conjugate(h, lambda r: inverse * r, d, slopes)
+        step = found.d + np.where(held, near, 0)
+        if found.steps and not near[held].any():
+            inside = np.clip(d + step, self.lower, self.upper)
+            if (inside == d + step).all():
+                return inside, -found.residual, found.move
+        gamma, promise = 1.0, float(np.vdot(slopes, step))
+        for _ in range(30):
+            s = np.clip(d + gamma * step, self.lower, self.upper) - d
+            image, move = h.product(s)
+            change = float(np.vdot(slopes, s) + np.vdot(s, image) / 2)
+            if change < 1e-4 * gamma * promise:
+                return d + s, slopes + image, move
+            gamma /= 2
+        return d, slopes, None
 
 
 def bounds(constraint: Constraint, x: Array) -> tuple[Array, Array]:
