@@ -20,7 +20,11 @@ import argparse
 import json
 import os
 import resource
+import subprocess
+import sys
 import time
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -130,24 +134,19 @@ def vw(given: argparse.Namespace) -> None:
 
 def predict(given: argparse.Namespace) -> None:
     """`adafw predict`, with our coefficients in the file of a model of the first rows."""
-    from dataclasses import replace
-    from itertools import islice
-
-    from adafw.cli import main
-    from adafw.fitting.model import LinearModelFile
-
     work = Path(given.work)
-    head, file = work / "head.svm", work / "head.model"
+    head, file, out = work / "head.svm", work / "head.model", work / "labels.txt"
     with open(given.data, "rb") as rows:
         head.write_bytes(b"".join(islice(rows, 1000)))
     how = ["--radius", "1", "--no-intercept", "--n-features", str(TERMS), "-o", str(file)]
-    main(["fit", str(head), *how], standalone_mode=False)
-    model = LinearModelFile.load(file)
-    replace(model, coef=np.load(work / "auto.npy")[-1:]).save(file)
-    log, before = Log(given, "predict"), time.process_time()
-    out = work / "labels.txt"
-    main(["predict", str(file), given.data, "-o", str(out)], standalone_mode=False)
-    log.note(rows=out.read_bytes().count(b"\n"), predict_cpu=time.process_time() - before)
+    subprocess.run([sys.executable, "-m", "adafw", "fit", str(head), *how], check=True)
+    log = Log(given, "predict")
+    from adafw.cli import main
+    from adafw.fitting.model import LinearModelFile
+
+    replace(LinearModelFile.load(file), coef=np.load(work / "auto.npy")[-1:]).save(file)
+    main(["predict", str(file), given.data, "-o", str(out)])
+    log.note(rows=out.read_bytes().count(b"\n"))
     log.close()
 
 
