@@ -126,22 +126,6 @@ def curve(
 
 
 @jit
-def gram(rows: Csr, weights: Array, out: Array) -> None:
-    """out += sum_i weights_i a_i a_i^T for all rows of a CSR matrix; O(sum of squared lengths)."""
-    values, columns, starts = rows
-    for i in range(np.uint64(0), np.uint64(weights.size)):
-        if weights[i] == 0:
-            continue
-        for j in range(starts[i], starts[i + ONE]):
-            value = weights[i] * values[j]
-            for k in range(starts[i], j + ONE):
-                out[columns[j], columns[k]] += value * values[k]
-    for j in range(len(out)):
-        for k in range(j):
-            out[k, j] = out[j, k]
-
-
-@jit
 def moments(rows: Csr, weights: Array, sums: Array, squares: Array) -> None:
     """sums += sum_i weights_i a_i and squares += sum_i weights_i a_i^2 for all rows, CSR."""
     values, columns, starts = rows

@@ -1,5 +1,6 @@
 """The rows a_1 .. a_m of a data matrix, whatever it is stored as."""
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy
 from typing import Any, Protocol, TypeVar
@@ -43,6 +44,8 @@ class Rows(ABC):
     by_coordinates: bool = False
     #: Whether rows are lists of their non-zeros, so that a column costs no more than its own.
     listed: bool = False
+    #: How many products with all rows a Gram matrix costs, where that is known to be few.
+    gram_products: float = math.inf
     #: Where in x, laid out flat, the one entry of each row is; None if rows have more than one.
     places: NDArray[np.integer[Any]] | None = None
     #: Whether they are on other machines: a product is then a round trip, and may fail.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from adafw.describe import digest
-from adafw.kernels.parts import Csr
+from adafw.kernels.parts import Csr, Part
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
@@ -46,6 +46,11 @@ class CSRRows(Rows):
             read_only(columns.view(unsigned)),
             read_only(starts.view(np.uint64)),
         )
+
+    @cached_property
+    def gram_products(self) -> float:  # type: ignore[override]
+        lengths = np.diff(self.matrix.indptr).astype(np.float64)
+        return float(lengths @ lengths) / max(1.0, 2.0 * self.matrix.nnz)
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         from adafw.kernels import rows, threads
@@ -188,10 +193,12 @@ class CSRRows(Rows):
 
     def gram(self, weights: Vector) -> Vector:
         if self.shape[1] <= _NARROW:
-            from adafw.kernels import rows
+            from adafw.kernels import working_set
 
             total = np.zeros((self.shape[1],) * 2, np.result_type(self.dtype, weights.dtype))
-            rows.gram(self.arrays, as_point(weights, self.shape[0], "weights"), total)
+            each = as_point(weights, self.shape[0], "weights")
+            working_set.add_gram(Part(*self.arrays), each, 0, total)
+            working_set.mirror(total)
             return total
         scaled = self.matrix.copy()
         scaled.data = scaled.data * np.repeat(weights, np.diff(scaled.indptr))

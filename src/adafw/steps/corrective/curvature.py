@@ -24,8 +24,9 @@ Product = Callable[[Vector], tuple[Vector, Vector]]
 
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _UNKNOWN = np.empty(0)
-#: Columns up to which forming H is cheaper than the products it saves.
-SMALL = 200
+#: Columns up to which forming H is cheaper than the products it saves; of rows with few entries,
+#: where it costs no more than so many products.
+SMALL, SMALL_SPARSE, PRODUCTS = 200, 500, 16
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,14 @@ def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     return np.where(found > 0, found, float(found.max()) or 1.0)
 
 
+def forms_matrix(rows: Rows) -> bool:
+    """Whether H is made as a matrix."""
+    if len(rows.shape) != 2:
+        return False
+    few = rows.plain[0].gram_products <= PRODUCTS
+    return rows.shape[1] <= (SMALL_SPARSE if few else SMALL)
+
+
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
@@ -155,7 +164,7 @@ class Predictions(View):
             return image, move
 
         scale = weights * (total or 1.0)
-        if self.rows.shape[1] <= SMALL and len(self.rows.shape) == 2:
+        if forms_matrix(self.rows):
             matrix = self.rows.gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)

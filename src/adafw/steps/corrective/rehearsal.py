@@ -9,7 +9,7 @@ from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Predicting, model_of
 from adafw.steps.corrective.base import AnyCorrector
-from adafw.steps.corrective.curvature import SMALL
+from adafw.steps.corrective.curvature import forms_matrix
 from adafw.typing import Array
 
 _ROWS = 8
@@ -36,7 +36,7 @@ def rehearse(corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: A
 def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:
     """What decides which kernels are compiled for which types."""
     model = f if isinstance(f, MatrixModel) else model_of(f)
-    forms = (f.rows.shape[1] <= SMALL, model.term_weights.size > 0, f.dtype, type(f))
+    forms = (forms_matrix(f.rows), model.term_weights.size > 0, f.dtype, type(f))
     return (type(corrector), type(f.rows), type(f.rows.plain[0]), type(model.loss), *forms)
 
 
