@@ -41,7 +41,7 @@ def solved(f, constraint, enough=0.0, **limits):
 )
 def test_hostile_problems_end_feasible_and_certified(kind, products_only, name, f, monkeypatch):
     if products_only:
-        monkeypatch.setattr(curvature, "_SMALL", 0)
+        monkeypatch.setattr(curvature, "SMALL", 0)
     # Slopes of 1e4 that cancel leave fewer digits.
     digits = 1e-5 if "unscaled" in name else 1e-7
     if kind == "k-sparse" and "huber" in name:
