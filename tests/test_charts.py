@@ -70,3 +70,12 @@ def test_ticks_of_close_values_differ():
         w for w in tree.fromstring(line_chart([Polyline(y - 123456, y)], "", "")).itertext() if w
     ]
     assert len(words) == len(set(words))
+
+
+def test_names_below_stand_beneath_every_curve():
+    x = np.arange(5.0)
+    curves = [Polyline(x, x, "mean <1>"), Polyline(x[:1], x[:1], "chosen", 2)]
+    svg = tree.fromstring(line_chart(curves, "a", "b", height=200, key="below"))
+    *_, line = svg.iter("{http://www.w3.org/2000/svg}text")
+    assert list(line.itertext()) == ["mean <1>", "● chosen"]
+    assert 200 < float(line.get("y")) < float(svg.get("viewBox").split()[3])

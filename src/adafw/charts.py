@@ -83,16 +83,18 @@ def line_chart(
     log: bool = False,
     width: int = 420,
     height: int = 260,
-    key: Literal["upper right", "lower right"] = "upper right",
+    key: Literal["upper right", "below"] = "upper right",
 ) -> str:
     """An <svg> element of these curves that grows and shrinks with its page.
 
     Text and axes have the colour of the text around, so that dark pages work. With `log`, y has a
-    logarithmic scale and values <= 0 are left out. `key`: where the names stand.
+    logarithmic scale and values <= 0 are left out. `key`: where the names stand; below the axis
+    they hide no curve, wherever those go.
     """
     kept = [c for c in (_drawable(curve, log) for curve in curves) if c.x.size]
+    whole = height + (20 if key == "below" else 0)
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {whole}" role="img" '
         f'aria-label="{escape(y_label)} against {escape(x_label)}" font-size="13" '
         f'font-family="system-ui, sans-serif" fill="currentColor" style="width:100%;'
         f'max-width:{width}px;height:auto">'
@@ -105,7 +107,9 @@ def line_chart(
     y = Axis.around(np.concatenate([c.y for c in kept]), height - _BOTTOM - 6, _TOP, log)
     parts = [head, *_grid(x, y, height - _BOTTOM), *_labels(x_label, y_label, width, height)]
     parts += [_line(curve, x, y) for curve in kept]
-    parts += _key(kept, width, _TOP if key == "upper right" else height - _BOTTOM - 90)
+    named = [curve for curve in kept if curve.name]
+    if len(named) <= MOST_NAMES:
+        parts += _key(named, width) if key == "upper right" else _key_below(named, width, height)
     return "".join([*parts, "</svg>"])
 
 
@@ -165,7 +169,7 @@ def _labels(x_label: str, y_label: str, width: int, height: int) -> list[str]:
 
 
 def _line(curve: Polyline, x: Axis, y: Axis) -> str:
-    colour = COLOURS[curve.colour % len(COLOURS)]
+    colour = _colour(curve)
     points = list(zip(x.place(curve.x), y.place(curve.y), strict=True))
     if len(points) == 1:
         return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="4" fill="{colour}"/>'
@@ -174,17 +178,27 @@ def _line(curve: Polyline, x: Axis, y: Axis) -> str:
     return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>'
 
 
-def _key(curves: Sequence[Polyline], width: int, top: float) -> list[str]:
-    """Names at the right, above or below the curves."""
-    named = [curve for curve in curves if curve.name]
-    if len(named) > MOST_NAMES:
-        return []
+def _key(named: Sequence[Polyline], width: int) -> list[str]:
+    """Names at the right, one below the other."""
     return [
-        f'<text x="{width - _RIGHT - 6}" y="{top + 14 + 16 * k:.0f}" text-anchor="end" '
-        f'fill="{COLOURS[curve.colour % len(COLOURS)]}">'
-        f"{_sign(curve)}{escape(curve.name)}</text>"
+        f'<text x="{width - _RIGHT - 6}" y="{_TOP + 14 + 16 * k:.0f}" text-anchor="end" '
+        f'fill="{_colour(curve)}">{_sign(curve)}{escape(curve.name)}</text>'
         for k, curve in enumerate(named)
     ]
+
+
+def _key_below(named: Sequence[Polyline], width: int, height: int) -> list[str]:
+    """Names in a line of their own."""
+    words = "".join(
+        f'<tspan dx="{14 * (k > 0)}" fill="{_colour(curve)}">{_sign(curve)}{escape(curve.name)}'
+        "</tspan>"
+        for k, curve in enumerate(named)
+    )
+    return [f'<text x="{width / 2:.0f}" y="{height + 12}" text-anchor="middle">{words}</text>']
+
+
+def _colour(curve: Polyline) -> str:
+    return COLOURS[curve.colour % len(COLOURS)]
 
 
 def _sign(curve: Polyline) -> str:

@@ -93,6 +93,8 @@ def test_a_model_of_several_classes(wine):
     shown = ConvergenceDisplay.from_estimator(model)
     assert [t.get_text() for t in shown.ax_.get_legend().get_texts()] == ["red", "rose", "white"]
     bars = CoefficientDisplay.from_estimator(model, top=4)
+    bars.figure_.canvas.draw()
+    assert not bars.ax_.get_legend().get_window_extent().overlaps(bars.ax_.get_window_extent())
     coef = model[-1].coef_
     largest = np.argsort(-np.abs(coef).max(axis=0))[:4]
     ticks = [t.get_text() for t in bars.ax_.get_yticklabels()]

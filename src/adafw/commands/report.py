@@ -178,12 +178,12 @@ def _search(model: LinearModelFile) -> list[str]:
         [
             Polyline(radii, means, "mean score", 0),
             Polyline(radii[chosen], means[chosen], "chosen", 2),
-            Polyline(radii, means - errors, "less and plus its standard error", 1, dashed=True),
+            Polyline(radii, means - errors, "± standard error", 1, dashed=True),
             Polyline(radii, means + errors, "", 1, dashed=True),
         ],
         "log10 of the radius",
         "held-out score",
-        key="lower right",
+        key="below",
     )
     rule = {"best": "the best mean", "one_se": "the smallest within one standard error of the best"}
     text = (
@@ -221,8 +221,9 @@ def _bars(coef: NDArray[Any], features: list[str]) -> str:
     cells = []
     for j in order:
         side, width = "plus" if coef[j] > 0 else "minus", 50 * abs(coef[j]) / largest
+        name = escape(features[j]).replace("_", "_<wbr>")  # long names break there
         cells.append(
-            f'<span>{escape(features[j])}</span><span class="bar"><i class="{side}" '
+            f'<span>{name}</span><span class="bar"><i class="{side}" '
             f'style="width:{width:.1f}%"></i></span><span>{_number(coef[j], 4)}</span>'
         )
     left = int(np.count_nonzero(coef)) - len(order)

@@ -263,6 +263,7 @@ class CoefficientDisplay:
         features, rows = self.chosen, len(self.coef)
         if ax is None:
             height = max(1.5, 0.8 + 0.22 * len(features) * max(1.0, rows / 3))
+            height += 0.2 * -(-rows // 3) if rows > 1 else 0.0  # the legend
             _, ax = _pyplot().subplots(figsize=(6, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         width, places = 0.8 / rows, np.arange(len(features))
@@ -278,7 +279,9 @@ class CoefficientDisplay:
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_xlabel("coefficient" if len(features) else "coefficient (all are 0)")
         if rows > 1:
-            ax.legend(fontsize="small")
+            # Above the axes, which the bars fill, and to the right: names stand at the left.
+            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False}
+            ax.legend(fontsize="small", ncols=3, **place)
         return self
 
     @classmethod
