@@ -46,7 +46,7 @@ def test_a_slip_is_planted_once_and_in_its_place():
 def test_tests_that_name_what_is_changed_run_first(tmp_path):
     """The test known to see it, the file that mirrors the source, those that name it, the rest."""
     files = {
-        "src/adafw/io/a.py": "class One:\n    def two(self):\n        return 1\n\ndef other(): ...\n",
+        "src/adafw/io/a.py": "class One:\n    def two(self):\n        return 1\ndef other(): ...\n",
         "tests/io/test_a.py": "",
         "tests/io/test_b.py": "other()",
         "tests/io/test_c.py": "One().two()",
