@@ -286,6 +286,14 @@ def test_records_by_time_come_when_it_is_time_and_not_when_a_stretch_ends(clock)
     assert 2048 <= r.trace["iteration"][1] <= 2048 + 205  # looked at every tenth of a second
 
 
+def test_progress_is_shown_within_a_stretch_that_nothing_ends(clock, capfd):
+    adafw.minimize(
+        takes(clock, 0.25), adafw.L2Ball(1.0), adafw.SFW(batch_size=1), x0=np.zeros(3),
+        max_iterations=100, record_every=10**9, progress=True,
+    )  # fmt: skip
+    assert 4 <= capfd.readouterr().err.count("epochs") <= 9  # 25 s, at intervals that double
+
+
 def test_a_limit_counts_before_a_callback_that_stops_at_it(logistic):
     r = adafw.minimize(
         logistic, BALL, adafw.FW(), max_iterations=4, callbacks=lambda s, r: s.t == 4

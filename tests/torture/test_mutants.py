@@ -41,3 +41,28 @@ def test_a_slip_is_planted_once_and_in_its_place():
     assert mutants.planted("def f(x):\n    return x\n", slip) == "def f(x):\n    return -x\n"
     assert mutants.planted("return x\nreturn x\n", slip) is None
     assert mutants.planted("return y\n", slip) is None
+
+
+def test_tests_that_name_what_is_changed_run_first(tmp_path):
+    """The test known to see it, the file that mirrors the source, those that name it, the rest."""
+    files = {
+        "src/adafw/io/a.py": "class One:\n    def two(self):\n        return 1\ndef other(): ...\n",
+        "tests/io/test_a.py": "",
+        "tests/io/test_b.py": "other()",
+        "tests/io/test_c.py": "One().two()",
+        "tests/paper/test_d.py": "One()",
+        "tests/paper/test_e.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    slip = {"file": "src/adafw/io/a.py", "line": "return 1", "tests": ["tests/paper", "tests/io"]}
+    assert mutants.names_around(tmp_path / slip["file"], "return 1") == {"One", "two"}
+    first, *rest = mutants.stages({**slip, "seen": "tests/io/test_b.py::test_x"}, tmp_path)
+    assert first == ["tests/io/test_b.py::test_x"]
+    assert rest == mutants.stages(slip, tmp_path)
+    assert rest == [
+        ["tests/io/test_a.py"],
+        ["tests/io/test_c.py", "tests/paper/test_d.py"],
+        ["tests/io/test_b.py", "tests/paper/test_e.py"],
+    ]

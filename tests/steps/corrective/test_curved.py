@@ -206,6 +206,39 @@ def test_dense_data_with_factors_resume_bit_for_bit_and_take_few_products(kind, 
     np.testing.assert_array_equal(whole.x, again.x)
 
 
+def test_a_start_on_the_sphere_is_left_where_the_minimum_lies_inside():
+    """The multiplier is negative there: a step along the sphere would never come in."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((60, 6))
+    y = A @ rng.standard_normal(6) / 3
+    f, x0 = adafw.LinearModel(A, y, losses.Squared()), np.linalg.lstsq(A, y, rcond=None)[0]
+    x0 = x0 * (5.0 / np.linalg.norm(x0))  # straight out, so that nothing pulls along the sphere
+    found = adafw.minimize(
+        f, adafw.L2Ball(5.0), CORRECTIVE, x0=x0, gap_tolerance=1e-9, max_iterations=8
+    )
+    assert found.status == "converged"
+
+
+@pytest.mark.parametrize("kind", ["matrix", "products"])
+def test_bounds_that_leave_no_room_hold_their_coordinates(kind, monkeypatch):
+    """As if they were not there: the others are those of the smaller problem."""
+    if kind == "products":
+        monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    rng = np.random.default_rng(2)
+    A, fixed = rng.standard_normal((80, 8)), np.arange(8) % 2 == 0
+    y = A @ rng.standard_normal(8) + rng.standard_normal(80)
+    lower, upper = np.where(fixed, 0.25, -0.5), np.where(fixed, 0.25, 0.5)
+    f = adafw.LinearModel(A, y, losses.Squared())
+    found = adafw.minimize(
+        f, adafw.Box(lower, upper), CORRECTIVE, gap_tolerance=1e-10, max_iterations=8
+    )
+    assert found.status == "converged"
+    assert (found.x[fixed] == 0.25).all()
+    rest = adafw.LinearModel(A[:, ~fixed], y - A[:, fixed].sum(axis=1) / 4, losses.Squared())
+    small = adafw.minimize(rest, adafw.Box(-0.5, 0.5), CORRECTIVE, gap_tolerance=1e-10)
+    np.testing.assert_allclose(found.x[~fixed], small.x, atol=1e-6)
+
+
 def test_a_coordinate_along_which_every_loss_is_flat():
     """It goes as far as its bound lets it, though the model says nothing of where to end."""
     rng = np.random.default_rng(0)
