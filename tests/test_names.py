@@ -110,3 +110,13 @@ def test_every_public_name_is_there_when_asked_for_first(package):
     some = names[:: max(1, len(names) // 3)]  # each loads the package anew
     done = subprocess.run([sys.executable, "-c", code, package, *some], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("entry", [*LOSSES, *SETS], ids=lambda entry: entry.name)
+def test_defaults_that_are_told_are_those_of_the_constructors(entry):
+    taken = inspect.signature(entry.make).parameters
+    for key, told in entry.parameters.items():
+        assert key in taken
+        default = taken[key].default
+        if told is not NEEDED and default is not inspect.Parameter.empty:
+            assert default == told
