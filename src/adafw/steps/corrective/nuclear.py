@@ -112,7 +112,7 @@ def _joined(
     if u.shape[0] * v.shape[0] > LARGE:
         # By how far each would go alone: one on a few entries bends more than one on all, and with
         # the same share it would put numbers on them that are hard to get away again.
-        bends = np.vecdot(u**2, seen.diagonals(seen.bends(z), u, v)[0], axis=0)
+        bends = np.einsum("ij,ij->j", u**2, seen.diagonals(seen.bends(z), u, v)[0])
         weight = gain / np.maximum(bends, 1e-8 * float(bends.max()) or 1.0)
     share = np.sqrt(radius * weight / weight.sum())
     new_left, new_right = -u * share, v * share
