@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold
 
 from adafw.fitting.completion import norm_from_above
 from adafw.sklearn import MatrixCompletion
+from adafw.steps.corrective import nuclear
 
 
 def observed(m=60, n=40, rank=3, share=0.4, noise=0.1, seed=0):
@@ -201,3 +202,16 @@ def test_what_is_refused():
     assert big.left_.shape == (4000, big.rank_)
     with pytest.raises(ValueError, match="at most 10000000 entries to be written out"):
         big.to_array()
+
+
+def test_single_entries_far_off_hold_up_nothing(monkeypatch):
+    """Their singular pairs are as steep as others, and bend far more: they join with less."""
+    monkeypatch.setattr(nuclear, "LARGE", 0)
+    rng = np.random.default_rng(2)
+    L, R = rng.normal(size=(2, 300, 3))
+    pairs = rng.integers(0, 300, (9000, 2))
+    y = np.einsum("ij,ij->i", L[pairs[:, 0]], R[pairs[:, 1]]) + rng.normal(size=9000)
+    y[:4] += 60 * np.array([1, -1, 1, -1])
+    fit = MatrixCompletion(600.0, shape=(300, 300)).fit(pairs, y)
+    assert fit.status_ == "converged"
+    assert fit.n_iter_ <= 2

@@ -30,6 +30,7 @@ PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
 _ENOUGH = 1e-3  # share of what an iteration gained: steps that gain less leave it to new pairs
 _LIMIT = 60  # steps of conjugate gradients a Newton step
+LARGE = 1e7  # entries of x from where on singular pairs may lie on a few of them
 
 
 class NuclearCorrector(Corrector[Predicting]):
@@ -106,9 +107,15 @@ def _joined(
     gain[gain < 1e-3 * gain[0]] = 0.0
     if not gain[0] > 0:
         return left, right, z
-    kept = gain > 0
-    share = np.sqrt(radius * gain[kept] / gain.sum())
-    new_left, new_right = -u[:, kept] * share, v[:, kept] * share
+    u, v, gain = u[:, gain > 0], v[:, gain > 0], gain[gain > 0]
+    weight = gain
+    if u.shape[0] * v.shape[0] > LARGE:
+        # By how far each would go alone: one on a few entries bends more than one on all, and with
+        # the same share it would put numbers on them that are hard to get away again.
+        bends = np.einsum("ij,ij->j", u**2, seen.diagonals(seen.bends(z), u, v)[0])
+        weight = gain / np.maximum(bends, 1e-8 * float(bends.max()) or 1.0)
+    share = np.sqrt(radius * weight / weight.sum())
+    new_left, new_right = -u * share, v * share
     move = seen.predict(new_left, new_right) - z
     gamma = _line(seen, z, move, seen.value(z), float(np.vdot(seen.slopes(z), move)))
     if gamma == 0:
