@@ -120,3 +120,13 @@ def test_defaults_that_are_told_are_those_of_the_constructors(entry):
         default = taken[key].default
         if told is not NEEDED and default is not inspect.Parameter.empty:
             assert default == told
+
+
+@pytest.mark.parametrize("preset", [entry.make for entry in ALGORITHMS])
+def test_presets_explain_their_arguments(preset):
+    """Each in the section that the site shows, none that it does not take."""
+    taken = list(inspect.signature(preset).parameters)
+    doc = inspect.getdoc(preset)
+    section = doc.partition("Parameters\n----------\n")[2]
+    told = [line.partition(" : ")[0] for line in section.splitlines() if " : " in line]
+    assert told == taken

@@ -309,3 +309,61 @@ def _estimator(
     if batch_size is not None:
         raise ValueError("give batch_size to the gradient estimator, not beside gradient=.")
     return gradient
+
+
+# What presets take -------------------------------------------------------------------------------
+
+#: (type, meaning) of every argument; one name means one thing in all presets.
+_ARGUMENTS = {
+    "step_size": (
+        "number, function of t or rule",
+        "gamma_t; rules such as `ShortStep()`, `LineSearch()` and `Backtracking()` need exact "
+        "gradients.",
+    ),
+    "batch_size": (
+        "number, function of t or None",
+        "b_t, rounded up; None for what is said above. An epoch is m terms, whatever b_t is.",
+    ),
+    "probability": ("number, function of t or None", "p, of an exact gradient in an iteration."),
+    "lazy": ("bool", "Whether atoms at hand are tried before a linear minimisation is made."),
+    "rounds": ("int or None", "Linear minimisations an iteration at most; None for no limit."),
+    "improvement": ("float", "Gain in alignment below which no further round is made."),
+    "L": ("float or None", "Lipschitz constant of the gradient; None asks f for it."),
+    "diameter": ("float or None", "Of the set in the l2 norm; None asks the set for it."),
+    "learning_rate": (
+        'number, function of t or "auto"',
+        'eta_t; "auto" moves it by the curvature that the steps meet.',
+    ),
+    "inner_steps": (
+        "int or None",
+        "K, the Frank-Wolfe steps on the subproblem; None for 5 of them, or until it is solved "
+        'with `inner="corrective"`.',
+    ),
+    "max_step": ("number or function of t", "Bound on the step sizes of the inner loop."),
+    "offset": ("float", "delta, added to the metric's diagonal."),
+    "inner": (
+        '"frank_wolfe" or "corrective"',
+        "How the subproblem is solved: by plain steps, or with atoms kept and corrected, which "
+        "leads to the projection in the metric.",
+    ),
+    "betas": ("pair of floats", "Of the momentum and of the squares; beta_m < sqrt(beta_s)."),
+    "gradient": ("gradient estimator or None", "In the place of minibatches."),
+}
+
+
+def _explain(preset: Callable[..., Algorithm]) -> None:
+    """Adds its arguments to the docstring."""
+    code = preset.__code__  # of plain functions all
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    rows = [f"{name} : {{}}\n    {{}}".format(*_ARGUMENTS[name]) for name in names]
+    if rows and preset.__doc__:
+        preset.__doc__ += "\n\nParameters\n----------\n" + "\n".join(rows) + "\n"
+
+
+_PRESETS: list[Callable[..., Algorithm]] = [
+    FW, SFW, SVRF, SPIDERFW, ORGFW, CSFW, SAGAFW, MSFW, LSVRFW, PAGEFW, LuFreundFW,
+    AFW, PFW, BPCG, BoostFW, BoostCSFW, CGS, SCGS, STORC,
+    AdaFW, AdaSFW, AdaSVRF, AdaSPIDERFW, AdaORGFW, AdaCSFW, AdamSFW, AdaGrad, AMSGrad,
+]  # fmt: skip
+for _preset in _PRESETS:
+    _explain(_preset)

@@ -280,8 +280,9 @@ class CoefficientDisplay:
         ax.set_xlabel("coefficient" if len(features) else "coefficient (all are 0)")
         if rows > 1:
             # Above the axes, which the bars fill, and to the right: names stand at the left.
-            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False}
-            ax.legend(fontsize="small", ncols=3, **place)
+            ax.legend(
+                fontsize="small", ncols=3, loc="lower right", bbox_to_anchor=(1, 1), frameon=False
+            )
         return self
 
     @classmethod

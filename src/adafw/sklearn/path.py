@@ -247,6 +247,8 @@ def matching_radius(
         # Beyond the solution without constraint, whose norm is the largest radius there is.
         high = min(high, float(np.abs(model.coef_).sum()))
         above = excess(high)
+        if above < 0:  # so weak a penalty is none
+            return high
     from scipy.optimize import brentq
 
     ends = {low: below, high: above}  # known already; a fit with radius 0 there is not

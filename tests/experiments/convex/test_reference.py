@@ -8,7 +8,7 @@ from adafw.experiments.convex.reference import best_algorithm
 @pytest.mark.parametrize(
     ("columns", "constraint", "name", "left"),
     [
-        (20, adafw.L1Ball(1.0), "Newton", 1e-12),
+        (20, adafw.L1Ball(1.0), "Corrective", 1e-12),
         (600, adafw.L1Ball(1.0), "Corrective", 1e-9),
         (600, adafw.UserSet(adafw.L1Ball(1.0).lmo, np.zeros(600)), "FW", 0.1),
     ],

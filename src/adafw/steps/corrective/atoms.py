@@ -229,7 +229,7 @@ def _placed(
     `curves` are those at A x, if they are known, too.
     """
     new = np.zeros_like(x)
-    new[chosen] = w
+    new[chosen] = w + 0.0  # no -0.0, which would be printed
     if x.dtype == np.float64:
         f.remember(new, f.rows.shifted(z, new), curves)
         note["predictions"] = f.predictions(new)[0]
