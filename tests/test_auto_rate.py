@@ -385,7 +385,8 @@ def test_a_damaged_search_is_refused():
     r = adafw.minimize(f, ball, adafw.AdaCSFW(), max_iterations=1)
     assert "end" in r.state.search
     for key, value in (("end", 1.5), ("base.x", np.zeros(3)), ("base.gradient.alpha", np.ones(2)),
-                       ("base.nonsense", 1), ("rate", -1.0), ("rate", 1)):  # fmt: skip
+                       ("base.nonsense", 1), ("rate", -1.0), ("rate", 1), ("base.t", 2**63),
+                       ("end", np.zeros(40))):  # fmt: skip
         state = r.state.copy()
         state.search[key] = value
         with pytest.raises(ValueError, match="state must come from a run of this problem"):
@@ -402,6 +403,15 @@ def test_a_damaged_measure_is_refused():
         state.search[key] = value
         with pytest.raises(ValueError, match="state must come from a run of this problem"):
             adafw.minimize(f, ball, algorithm, state=state, max_epochs=20)
+
+
+def test_a_stage_without_its_exact_gradient_is_refused():
+    f, ball, algorithm = problem(), adafw.L1Ball(5.0), adafw.AdaSPIDERFW()
+    state = adafw.minimize(f, ball, algorithm, max_iterations=9).state
+    for part in ("x", "gradient", "t"):
+        del state.search[f"exact.{part}"]
+    with pytest.raises(ValueError, match="state must come from a run of this problem"):
+        adafw.minimize(f, ball, algorithm, state=state, max_epochs=20)
 
 
 def test_the_search_is_a_path_to_minimize():

@@ -105,8 +105,8 @@ class AutoRate:
         if not s.search:
             s.search = {"rate": self.first}
         expect_number(s.search.get("rate"), "search.rate", float, 1e-300, 1e300)
-        if type(s.search.get("end", 0)) is not int:
-            raise Damaged("search.end", "an integer", repr(s.search["end"]))
+        expect_number(s.search.get("end", 0), "search.end", int, 0, 2**62)
+        expect_number(s.search.get("base.t", 0), "search.base.t", int, 0, s.t)
         this = self._at(self.rate(s))
         self.path.prepare(f, constraint, this, s)
         try:

@@ -125,7 +125,7 @@ class Measured:
             if name in search:
                 expect_number(search[name], f"search.{name}", kind, low, high)
         for point in _POINTS:
-            if any(key.startswith(f"{point}.") for key in search):
+            if "stage.t" in search or any(key.startswith(f"{point}.") for key in search):
                 expect(search.get(f"{point}.x"), f"search.{point}.x", x)
                 expect(search.get(f"{point}.gradient"), f"search.{point}.gradient", x)
                 expect_number(search.get(f"{point}.t"), f"search.{point}.t", int, 1, 2**62)

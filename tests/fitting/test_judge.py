@@ -65,6 +65,18 @@ def test_a_value_of_rounding_has_nothing_left_to_lose(value, verdict, resumed):
     assert one.verdict == verdict
 
 
+def test_small_squares_of_residuals_may_be_noise():
+    """Targets of 1e6 with noise of 1e-3: a stall there is one, whatever the first value was."""
+    risk = Design(np.ones((2, 1))).risk(np.array([0.0, 2.0]), adafw.losses.Squared(), False)
+    choice = Choice(adafw.FW(), math.inf)
+    one = Judge(risk, adafw.L1Ball(10.0), 1e-9, 1, choice, np.dtype(float))
+    x = SimpleNamespace(x=np.zeros(1))
+    one(x, record(0, 1e12, 1e13))
+    for k in range(SHORT_PATIENCE + 1):
+        one(x, record(1 + k, 1e-6, 1e-6))
+    assert one.verdict == "stalled"
+
+
 @pytest.mark.parametrize("progress", [(1.0 - 2e-9, 0.5), (1.0, 0.49)])
 def test_a_lower_value_or_a_tighter_gap_is_progress(progress):
     one = judge(tol=0.0)

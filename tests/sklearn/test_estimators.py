@@ -213,6 +213,16 @@ def test_far_out_on_raw_features():
         FrankWolfeClassifier().fit(X * 1e200, y)
 
 
+def test_a_simplex_on_which_every_slope_is_uphill():
+    """Targets 3 below what any mixture can reach: the multiplier of sum x = 1 is negative."""
+    rng = np.random.default_rng(0)
+    X = 5 + 0.1 * rng.standard_normal((200, 30))
+    y = X[:, :5] @ np.full(5, 0.2) + 0.02 * rng.standard_normal(200) - 3
+    model = FrankWolfeRegressor(constraint="simplex", radius=1.0, fit_intercept=False, tol=1e-6)
+    assert model.fit(X, y).status_ == "converged"
+    assert model.value_ == pytest.approx(8.933592, abs=1e-5)
+
+
 def test_weights_count_as_copies():
     X, y = datasets.load_iris(return_X_y=True)
     X, y = X[50:], y[50:]

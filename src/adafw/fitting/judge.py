@@ -13,6 +13,7 @@ from adafw.fitting.choice import Choice
 from adafw.fitting.design import Intercept, Risk
 from adafw.gradients import Full
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.objectives.kinds import model_of
 from adafw.recorder import Record, as_record
 from adafw.solver import State
 from adafw.typing import Array
@@ -79,11 +80,14 @@ class Judge:
         return sum(self.small(r.value, self._least(r)) for r in before[-most:]) < most
 
     def _nothing_left(self, value: float) -> bool:
-        """Whether the value over its bound is rounding beside what it was at first.
+        """Whether classes are told apart so well that the value is nothing beside the first one.
 
-        On separable data it falls to where models are too flat to tell the way.
+        There models are too flat to tell the way. Small squares of residuals may still be noise.
         """
-        return _over(value, self.risk.f.lower_bound) <= FLOOR * abs(self.first_value)
+        f = self.risk.f
+        loss = f.loss if isinstance(f, MatrixModel) else model_of(f).loss
+        told = loss.task == "classification" and math.isfinite(self.first_value)
+        return told and _over(value, f.lower_bound) <= FLOOR * abs(self.first_value)
 
     def restore(self, state: State, batch_intercept: Intercept) -> None:
         """As it was when that state was recorded."""

@@ -121,9 +121,10 @@ class DenseRows(Rows):
         """Made once for the same weights: that of the last is kept."""
         if self.array.size < _ROUGH[0] or self.shape[0] < SHARE * RANK:
             return None
-        if self._sketched is None or not np.array_equal(self._sketched[0], weights):
-            self._sketched = weights.copy(), sketch(self.array, weights)
-        return self._sketched[1]
+        known = self._sketched  # read once: fits in threads share the rows
+        if known is None or not np.array_equal(known[0], weights):
+            known = self._sketched = weights.copy(), sketch(self.array, weights)
+        return known[1]
 
     def _parts(self, array: NDArray[Any], vector: Vector) -> list[NDArray[Any]]:
         """The array whole, or in pieces if numpy has to convert it to the vector's dtype."""

@@ -114,6 +114,10 @@ def test_atoms_near_those_that_must_join_come_along():
     assert (fresh.tolist(), must, price) == (everyone.tolist(), 2, 0.0)
     # No more than there is room for, the steepest first; none if none must.
     assert steepest(shape, x, g, support, True, 0.0, 2)[0].tolist() == [1, 5]
+    # Where sum x = radius, the multiplier may be below 0: who must join does so all the same.
+    uphill = np.array([1000.0, 999.0, 998.0, 1001.0, 1019.0, 1021.0])
+    fresh, must, _ = steepest(Shape(2.0, False, False), x, uphill, support, True, 0.0, 6)
+    assert (fresh.tolist(), must) == ([1, 2, 3, 4], 2)
     calm = np.array([-1.0, 0.99, 0.0, 0.0, 0.0, 0.0])
     assert steepest(shape, x, calm, support, True, 0.0, 6)[:2][1] == 0
     assert not steepest(shape, x, calm, support, True, 0.0, 6)[0].size

@@ -45,7 +45,8 @@ def steepest(
     wanted = np.flatnonzero(steep > multiplier)
     if wanted.size <= room:
         if bound and wanted.size:
-            near = np.flatnonzero(steep > NEAR * multiplier)
+            # On sum x = radius the multiplier may be below 0.
+            near = np.flatnonzero(steep > multiplier - (1 - NEAR) * abs(multiplier))
             return near[largest_entries(steep[near], room)], wanted.size, level
         return wanted, wanted.size, level
     kept = largest_entries(steep[wanted], room)

@@ -43,11 +43,11 @@ class Spiked:
         return apply
 
     def nearest(self, slopes: Vector, lower: Vector, upper: Vector) -> Vector:
-        """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper.
+        """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper, or a point near it.
 
         By active sets, primal and dual at once (Bergounioux, Ito, Kunisch 1999), which need few
-        rounds or, rarely, go in circles: then by projected Newton steps (Bertsekas 1982), which
-        always descend, from where these were.
+        rounds or go in circles: then by projected Newton steps (Bertsekas 1982) from where these
+        were, which descend and may end early.
         """
         if not self.V.shape[1]:
             return np.clip(-slopes / self.rest, lower, upper)
