@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import signal
 import time
 
 import numpy as np
@@ -96,3 +97,9 @@ def l1_logistic():
     new = LogisticRegression().get_params()["penalty"] != "l2"
     asked = {"l1_ratio": 1} if new else {"penalty": "l1"}
     return lambda **given: LogisticRegression(**asked, **given)
+
+
+def pytest_sessionstart(session):
+    """A shell starts what runs in the background deaf to Ctrl-C; tests of it need to hear."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
