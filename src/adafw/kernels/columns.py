@@ -3,12 +3,10 @@
 import numpy as np
 
 from adafw.kernels.jit import jit
-from adafw.kernels.parts import Csr
+from adafw.kernels.parts import OUTSIDE, Csr
 from adafw.typing import Array
 
 ONE = np.uint64(1)
-#: The place of a column that is not wanted.
-NONE = np.uint32(0xFFFFFFFF)
 
 
 @jit
@@ -22,7 +20,8 @@ def count(columns: Array, counts: Array) -> None:
 def pick(rows: Csr, place: Array, done: int, values: Array, columns: Array, starts: Array) -> int:
     """Appends the entries of columns that have a place; returns how many there are then.
 
-    `done` entries are there already; starts[i + 1] becomes the end of row i. An entry is written
+    The place of a column that is not wanted is OUTSIDE. `done` entries are there already;
+    starts[i + 1] becomes the end of row i. An entry is written
     before it is known to stay, and written over if it does not, so that nothing branches: `values`
     and `columns` have room for one more.
     """
@@ -33,6 +32,6 @@ def pick(rows: Csr, place: Array, done: int, values: Array, columns: Array, star
             where = place[indices[k]]
             values[size] = data[k]
             columns[size] = where
-            size += ONE if where != NONE else np.uint64(0)
+            size += ONE if where != OUTSIDE else np.uint64(0)
         starts[i + 1] = size
     return int(size)

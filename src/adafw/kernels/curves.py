@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from adafw.kernels.codes import LOGISTIC, SQUARED
+from adafw.kernels.codes import LOGISTIC, SQUARED, SQUARED_HINGE
+from adafw.kernels.exponential import exponential
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import Stored
 from adafw.kernels.rows import add_rows, row_dots
@@ -26,43 +27,72 @@ def curve(loss: int, z: float, y: float) -> tuple[float, float, float, float]:
         return (z - y) * (z - y), 0.0, 2.0 * (z - y), 2.0
     if loss == LOGISTIC:
         u = -y * z
-        e = math.exp(-abs(u))  # at most 1, whatever z is
+        e = exponential(-abs(u))  # at most 1, whatever z is
         q = 1.0 / (1.0 + e)
-        if u > 0:
-            return u, e, -y * q, e * q * q
-        return 0.0, e, -y * e * q, e * q * q
+        return max(u, 0.0), e, -y * (q if u > 0 else e * q), e * q * q
     s = max(0.0, 1.0 - y * z)
     return s * s, 0.0, -2.0 * y * s, 2.0 if s > 0 else 0.0
 
 
 @jit
-def curves(loss: int, z: Array, y: Array, weights: Array, slopes: Array, bends: Array) -> float:
-    """Fills slopes and second derivatives of all terms, divided by m; returns the mean value.
+def block(
+    loss: int, z: Array, y: Array, weights: Array, share: float, slopes: Array, bends: Array,
+    plain: Array, e: Array,
+) -> float:  # fmt: skip
+    """Slopes and second derivatives of up to BLOCK terms, times `share`; returns sum w_i l_i.
 
-    Terms without weights share one logarithm a block: log prod (1 + e_i) = log(1 + p), where
-    p <- p + e + p e keeps all digits of small e, and stays below 2^128.
+    Terms without weights share one logarithm: log prod (1 + e_i) = log(1 + p). `plain` and `e` are
+    room for BLOCK numbers. The loop for each loss is its own, and writes where it reads: compilers
+    then do several terms at once.
     """
-    m = z.size
-    total = 0.0
+    if weights.size:
+        total = 0.0
+        for i in range(z.size):
+            own, power, slope, bend = curve(loss, z[i], y[i])
+            total += (own + math.log1p(power)) * weights[i]
+            slopes[i], bends[i] = slope * weights[i] * share, bend * weights[i] * share
+        return total
+    for i in range(z.size, BLOCK):
+        plain[i] = e[i] = 0.0
+    if loss == LOGISTIC:
+        for i in range(z.size):
+            plain[i], e[i], slope, bend = curve(LOGISTIC, z[i], y[i])
+            slopes[i], bends[i] = slope * share, bend * share
+    elif loss == SQUARED:
+        for i in range(z.size):
+            plain[i], e[i], slope, bend = curve(SQUARED, z[i], y[i])
+            slopes[i], bends[i] = slope * share, bend * share
+    else:
+        for i in range(z.size):
+            plain[i], e[i], slope, bend = curve(SQUARED_HINGE, z[i], y[i])
+            slopes[i], bends[i] = slope * share, bend * share
+    return folded(plain, e)
+
+
+@jit
+def folded(plain: Array, e: Array) -> float:
+    """sum plain + log prod (1 + e), by halves, in place.
+
+    Products less 1, e + e' + e e', keep all digits of small e, and stay below 2^128.
+    """
+    width = BLOCK // 2
+    while width:
+        for i in range(width):
+            plain[i] += plain[i + width]
+            e[i] = e[i] + e[i + width] + e[i] * e[i + width]
+        width //= 2
+    return plain[0] + math.log1p(e[0])
+
+
+@jit
+def curves(loss: int, z: Array, y: Array, weights: Array, slopes: Array, bends: Array) -> float:
+    """Fills slopes and second derivatives of all terms, divided by m; returns the mean value."""
+    m, total, share = z.size, 0.0, 1.0 / z.size
+    plain, e = np.empty(BLOCK), np.empty(BLOCK)
     for first in range(0, m, BLOCK):  # short sums first: rounding errors hardly grow with m
-        part, p = 0.0, 0.0
-        if weights.size:
-            for i in range(first, min(first + BLOCK, m)):
-                plain, e, slope, bend = curve(loss, z[i], y[i])
-                w = weights[i] / m
-                part += (plain + math.log1p(e)) * w
-                slopes[i] = slope * w
-                bends[i] = bend * w
-        else:
-            for i in range(first, min(first + BLOCK, m)):
-                plain, e, slope, bend = curve(loss, z[i], y[i])
-                part += plain
-                p += e + p * e
-                slopes[i] = slope / m
-                bends[i] = bend / m
-            part = (part + math.log1p(p)) / m
-        total += part
-    return total
+        b = slice(first, min(first + BLOCK, m))
+        total += block(loss, z[b], y[b], weights[b], share, slopes[b], bends[b], plain, e)
+    return total / m
 
 
 @jit
@@ -73,28 +103,20 @@ def risk(
     """Adds the gradient of the terms first .. last - 1 of the mean to out; returns their share.
 
     The rows of a block are in cache when they are added: one pass over the matrix in place of two,
-    and nothing as long as y is written. The loop is that of `curves` without second derivatives.
+    and nothing as long as y is written.
     """
-    m, total = y.size, 0.0
-    z, slopes = np.empty(BLOCK), np.empty(BLOCK)
+    total, share = 0.0, 1.0 / y.size
+    z, slopes, bends = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    plain, e = np.empty(BLOCK), np.empty(BLOCK)
     for start in range(first, last, BLOCK):
         end = min(start + BLOCK, last)
         row_dots(rows, batch, start, end, x, z)
-        part, p = 0.0, 0.0
-        if weights.size:
-            for i in range(start, end):
-                plain, e, slope, _ = curve(loss, z[i - start], y[i])
-                part += (plain + math.log1p(e)) * weights[i]
-                slopes[i - start] = slope * (weights[i] / m)
-        else:
-            for i in range(start, end):
-                plain, e, slope, _ = curve(loss, z[i - start], y[i])
-                part += plain
-                p += e + p * e
-                slopes[i - start] = slope / m
-        total += (part + math.log1p(p)) / m
+        own, here = slice(start, end), slice(0, end - start)
+        total += block(
+            loss, z[here], y[own], weights[own], share, slopes[here], bends[here], plain, e
+        )
         add_rows(rows, batch, start, end, slopes, out)
-    return total
+    return total / y.size
 
 
 @jit

@@ -97,13 +97,16 @@ def _entering(slopes: Array, weights: Array, signs: Array, shape: Simplex, least
     open_, signed, level = shape
     if open_ and least >= 0.0:
         return -1
-    for k in range(slopes.size):
-        if slopes[k] == least:
-            return k
-        if signed and weights[k] == 0.0 and 2 * level - slopes[k] == least:
-            signs[k], slopes[k] = -signs[k], least
-            return k
-    return -1
+    size = slopes.size
+    first = size
+    for k in range(size):  # to the end: a loop that may end early is done one by one
+        turned = signed and weights[k] == 0.0 and 2 * level - slopes[k] == least
+        first = min(first, k if slopes[k] == least or turned else size)
+    if first == size:
+        return -1
+    if slopes[first] != least:
+        signs[first], slopes[first] = -signs[first], least
+    return first
 
 
 @jit
@@ -153,9 +156,9 @@ def _leaving(
     best = _largest(room)
     if not best > 0.0:
         return -2, 0.0, 0.0
-    k = 0
-    while gains[k] != best:
-        k += 1
+    k = slopes.size
+    for l in range(slopes.size):
+        k = min(k, l if gains[l] == best else slopes.size)
     bend = bend_in + diagonal[k] - sign_in * signs[k] * (row[k] - share * mixed[k])
     return k, min((slopes[k] - least) / max(bend, 1e-300), weights[k]), best
 

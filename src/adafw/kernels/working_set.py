@@ -102,6 +102,76 @@ def squares(part: Part, p: Array, out: Array) -> None:
 
 
 @jit
+def rows_of(columns: Csr, chosen: Array, out: Part) -> None:
+    """The part that holds the chosen columns; its starts are 0 at first, and one more than needed.
+
+    starts[i + 2] counts the entries of row i, then starts[i + 1] is where its next one goes, and in
+    the end where it ends.
+    """
+    values, rows, begins = columns
+    out_values, out_positions, starts = out
+    for a in range(chosen.size):
+        for k in range(begins[chosen[a]], begins[chosen[a] + ONE]):
+            starts[np.uint64(rows[k]) + TWO] += ONE
+    for i in range(TWO, np.uint64(starts.size)):
+        starts[i] += starts[i - ONE]
+    for a in range(np.uint32(chosen.size)):
+        for k in range(begins[chosen[a]], begins[chosen[a] + ONE]):
+            row = np.uint64(rows[k]) + ONE
+            at = starts[row]
+            out_values[at], out_positions[at] = values[k], a
+            starts[row] = at + ONE
+
+
+@jit
+def column_dot(columns: Csr, chosen: Array, w: Array, out: Array) -> None:
+    """out = sum_a w_a times the chosen column a. Long loops: no row's end is guessed wrong."""
+    values, rows, starts = columns
+    for i in range(out.size):
+        out[i] = 0.0
+    for a in range(chosen.size):
+        weight = w[a]
+        if weight != 0.0:
+            for k in range(starts[chosen[a]], starts[chosen[a] + ONE]):
+                out[rows[k]] += weight * values[k]
+
+
+@jit
+def column_combine(columns: Csr, chosen: Array, p: Array, out: Array) -> None:
+    """out_a = <chosen column a, p>; four sums, so that one addition need not wait for the last."""
+    values, rows, starts = columns
+    for j in range(chosen.size):
+        a = b = c = d = 0.0
+        k, end = starts[chosen[j]], starts[chosen[j] + ONE]
+        while k + THREE < end:
+            a += values[k] * p[rows[k]]
+            b += values[k + ONE] * p[rows[k + ONE]]
+            c += values[k + TWO] * p[rows[k + TWO]]
+            d += values[k + THREE] * p[rows[k + THREE]]
+            k += FOUR
+        while k < end:
+            a += values[k] * p[rows[k]]
+            k += ONE
+        out[j] = (a + b) + (c + d)
+
+
+@jit
+def column_squares(columns: Csr, chosen: Array, p: Array, out: Array) -> None:
+    """out_a = sum_i p_i a_ij^2 for the chosen column j = chosen_a."""
+    values, rows, starts = columns
+    for j in range(chosen.size):
+        a = b = 0.0
+        k, end = starts[chosen[j]], starts[chosen[j] + ONE]
+        while k + ONE < end:
+            a += values[k] * values[k] * p[rows[k]]
+            b += values[k + ONE] * values[k + ONE] * p[rows[k + ONE]]
+            k += TWO
+        if k < end:
+            a += values[k] * values[k] * p[rows[k]]
+        out[j] = a + b
+
+
+@jit
 def product(part: Part, bends: Array, d: Array, out: Array) -> None:
     """out = sum_i bends_i a_i <a_i, d>: a row is still in the cache when it is used again."""
     values, positions, starts = part
@@ -157,22 +227,38 @@ def add_gram(part: Part, weights: Array, first: int, gram: Array) -> None:
 
 
 @jit
-def take_stale(bends: Array, known: Array, share: float, least: float, change: Array) -> bool:
+def add_few(part: Part, weights: Array, gram: Array) -> None:
+    """gram += sum_i weights_i a_i a_i^T, both triangles alike: for few rows, instead of `mirror`."""
+    values, positions, starts = part
+    for i in range(np.uint64(weights.size)):
+        if weights[i] == 0.0:
+            continue
+        for k in range(starts[i], starts[i + ONE]):
+            scaled, p = weights[i] * values[k], positions[k]
+            for l in range(starts[i], k):
+                term = scaled * values[l]
+                gram[p, positions[l]] += term
+                gram[positions[l], p] += term
+            gram[p, p] += scaled * values[k]
+
+
+@jit
+def take_stale(bends: Array, known: Array, share: float, least: float, change: Array) -> int:
     """change = bends - known where that is more than a share of known, else 0; known follows.
 
     Of rows that count for little, whose bend is below `least`, a share of that is enough, unless
     it has doubled: to some column they may be all there is, and a bend too small leads too far.
-    Returns whether there is any such row.
+    Returns how many such rows there are.
     """
-    some = False
+    count = 0
     for i in range(bends.size):
         change[i] = 0.0
         moved = abs(bends[i] - known[i])
         if moved > share * max(known[i], least) or bends[i] > 2 * known[i]:
             change[i] = bends[i] - known[i]
             known[i] = bends[i]
-            some = True
-    return some
+            count += 1
+    return count
 
 
 @jit

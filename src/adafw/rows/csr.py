@@ -11,7 +11,7 @@ from adafw.kernels.parts import Csr, Part
 from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.spectral import spectral_norm
-from adafw.rows.working import SparseWorking, WorkingRows
+from adafw.rows.working import ColumnWorking, SparseWorking, WorkingRows
 from adafw.typing import Batch, MatrixLike, Plain
 
 #: Non-zeros from which a full product is worth sharing between the cores.
@@ -20,17 +20,25 @@ _LARGE = 200_000
 #: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
 _NARROW = 512
 
+#: Columns up to which the places where they grow stay in cache while a matrix is turned, and
+#: entries up to which a copy of them is small: one pass over the columns then costs a third of one
+#: over the rows, whose ends a processor cannot foresee.
+_TURNED, _SMALL = 2048, 1 << 25
+
 
 class CSRRows(Rows):
     """A canonical CSR matrix (sorted indices, no repeats) of float32 or float64.
 
-    `dtype` of points and products; None means that of A.
+    `dtype` of points and products; None means that of A. Of rows that are `passing` no copy by
+    columns is made but for those who ask for columns.
     """
 
     by_coordinates = listed = True
 
-    def __init__(self, A: MatrixLike, dtype: DTypeLike | None = None) -> None:
-        self.matrix = A
+    def __init__(
+        self, A: MatrixLike, dtype: DTypeLike | None = None, passing: bool = False
+    ) -> None:
+        self.matrix, self.passing = A, passing
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
 
@@ -74,6 +82,8 @@ class CSRRows(Rows):
         rows_of = as_batch(batch, m)
         weights = as_point(weights, m if batch is None else rows_of.size, "weights")
         dtype = np.result_type(self.dtype, weights.dtype)
+        if batch is None and self.turned:
+            return self.by_columns.dot(weights)
         if batch is not None:
             out = np.zeros(n, dtype)
             rows.combine(self.arrays, rows_of, 0, weights.size, weights, out)
@@ -142,10 +152,15 @@ class CSRRows(Rows):
         )
         return _total(sums), move
 
+    @property
+    def turned(self) -> bool:
+        """Whether a copy by columns pays from the first product on."""
+        return not self.passing and self.shape[1] <= _TURNED and self.matrix.nnz <= _SMALL
+
     @cached_property
     def by_columns(self) -> "CSRRows":
         """A^T, a column of A a row of it: made once, as large as A itself."""
-        return CSRRows(self.matrix.T.tocsr(), self.dtype)
+        return CSRRows(self.matrix.T.tocsr(), self.dtype, passing=True)
 
     def dot_columns(self, p: Vector) -> Vector:
         # One pass jumps about in p, the other in the sum: the shorter one stays in the cache.
@@ -213,17 +228,20 @@ class CSRRows(Rows):
         return np.maximum(squares - sums**2, 0.0)
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
-        return CSRRows(self.matrix[indices], self.dtype)
+        return CSRRows(self.matrix[indices], self.dtype, self.passing)
 
     def doubled(self) -> Rows:
-        return self if self.dtype == np.float64 else CSRRows(self.matrix, np.float64)
+        same = self.dtype == np.float64
+        return self if same else CSRRows(self.matrix, np.float64, self.passing)
 
     def columns(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """From the copy by columns: O(stored entries of these columns + m)."""
         return CSRRows(self.by_columns.matrix[indices].T.tocsr(), self.dtype)
 
     def working(self, chosen: NDArray[np.int64], last: WorkingRows | None = None) -> WorkingRows:
-        """One pass over the columns' numbers."""
+        if self.turned:
+            return ColumnWorking(self.arrays, self.column_arrays(), chosen)
+        # One pass over the columns' numbers.
         before = last if isinstance(last, SparseWorking) else None
         return SparseWorking(self.arrays, self.shape[1], chosen, before)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.memory import machine_bytes, readable
+from adafw.kernels.parts import OUTSIDE
 from adafw.rows.csr import CSRRows, as_csr
 from adafw.rows.dense import DenseRows
 from adafw.rows.disk import FileSource, Room, source_of
@@ -104,7 +105,7 @@ class SparseFiles(RowFiles):
 
         size = int(counts[chosen].sum())
         _check_room(size * (self.values.dtype.itemsize + 4), chosen.size)
-        place = np.full(self.shape[1], kernels.NONE, np.uint32)
+        place = np.full(self.shape[1], OUTSIDE, np.uint32)
         place[chosen] = np.arange(chosen.size, dtype=np.uint32)
         values, columns = np.empty(size + 1, self.values.dtype), np.empty(size + 1, np.uint32)
         starts, done = np.zeros(self.shape[0] + 1, np.int64), 0
@@ -124,7 +125,7 @@ class SparseFiles(RowFiles):
                 "write the parts again."
             )
         shape = len(starts) - 1, self.shape[1]
-        return CSRRows(as_csr(values, columns, starts, shape), self.dtype)
+        return CSRRows(as_csr(values, columns, starts, shape), self.dtype, passing=True)
 
 
 class DenseFiles(RowFiles):

@@ -18,6 +18,10 @@ _FEW, _MANY, _MANY_DENSE = 64, 3000, 1500
 #: Products with the part up to whose cost a Gram matrix and its factors pay, in between: about
 #: what conjugate gradients need in their place.
 _WORTH = 200
+#: A copy of the lower triangle to the upper costs an entry so much less than one written alone.
+_SCATTERED = 8
+#: Columns with more than one in so many entries are picked in a pass over all of them.
+_MOST = 6
 #: Entries of a dense matrix scaled at a time, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
@@ -53,6 +57,13 @@ class WorkingRows(ABC):
     def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
         """gram += A_S^T diag(weights) A_S in its lower triangle, from row `first` on."""
 
+    def renew_gram(self, weights: Vector, count: int, gram: Vector) -> None:
+        """gram += A_S^T diag(weights) A_S, of which `count` are not 0; both of its triangles."""
+        from adafw.kernels.working_set import mirror
+
+        self.add_gram(weights, gram)
+        mirror(gram)
+
     def trim(self) -> None:
         """Gives back memory that was reserved and is not used."""
 
@@ -73,14 +84,41 @@ def moved(before: Columns, chosen: Columns, n: int) -> tuple[NDArray[np.uint32],
     return new, kept
 
 
-class SparseWorking(WorkingRows):
+class ListedWorking(WorkingRows):
+    """Of a sparse matrix."""
+
+    #: The entries, row by row.
+    part: Part
+
+    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
+        from adafw.kernels.working_set import add_gram
+
+        add_gram(self.part, weights, first, gram)
+
+    def renew_gram(self, weights: Vector, count: int, gram: Vector) -> None:
+        from adafw.kernels.working_set import add_few
+
+        entries = self.gram_work * self.part.values.size * count / max(1, self.size)
+        if _SCATTERED * entries < gram.size:
+            add_few(self.part, weights, gram)
+        else:
+            super().renew_gram(weights, count, gram)
+
+    def _weigh(self) -> None:
+        """Says whether a Gram matrix pays."""
+        size, count = self.chosen.size, self.part.values.size
+        each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
+        self.gram_work = float(each @ each) / max(1.0, 2.0 * count)
+        # In products with the part: its multiplications miss the cache, and Cholesky's are fast.
+        cost = 1.5 * self.gram_work + 0.01 * size**3 / max(1, count)
+        self.gram_pays = size <= _FEW or (size <= _MANY and cost <= _WORTH)
+
+
+class SparseWorking(ListedWorking):
     """Of a CSR matrix, from one pass over its columns' numbers (kernels/working_set.py).
 
     `n` is the number of its columns. Those that `last` holds, too, are copied from there.
     """
-
-    #: The entries, row by row.
-    part: Part
 
     def __init__(
         self, arrays: Csr, n: int, chosen: Columns,
@@ -100,12 +138,7 @@ class SparseWorking(WorkingRows):
         position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
         found = np.empty(int(np.diff(starts.view(np.int64)).max(initial=0)) + 1, np.uint64)
         self.part = _extended(arrays, old, Change(new, fresh, position, found))
-        count = self.part.values.size
-        each = np.diff(self.part.starts.view(np.int64)).astype(np.float64)
-        self.gram_work = float(each @ each) / max(1.0, 2.0 * self.part.values.size)
-        # In products with the part: its multiplications miss the cache, and Cholesky's are fast.
-        cost = 1.5 * self.gram_work + 0.01 * chosen.size**3 / max(1, count)
-        self.gram_pays = chosen.size <= _FEW or (chosen.size <= _MANY and cost <= _WORTH)
+        self._weigh()
 
     def dot(self, w: Vector) -> Vector:
         out = np.empty(self.size)
@@ -127,12 +160,67 @@ class SparseWorking(WorkingRows):
         self.kernels.product(self.part, bends, d, out)
         return out
 
-    def add_gram(self, weights: Vector, gram: Vector, first: int = 0) -> None:
-        self.kernels.add_gram(self.part, weights, first, gram)
-
     def trim(self) -> None:
         values, positions, starts = self.part
         self.part = Part(values.copy(), positions.copy(), starts)
+
+
+class ColumnWorking(ListedWorking):
+    """Of a sparse matrix that is there by columns, too: products run over them, without a copy.
+
+    `rows` and `columns` are (values, columns or rows, starts). Gram matrices need the part row by
+    row: the matrix itself where all columns are chosen in their order.
+    """
+
+    def __init__(self, rows: Csr, columns: Csr, chosen: Columns) -> None:
+        from adafw.kernels import columns as picking
+        from adafw.kernels import working_set
+
+        self.kernels, self.picking, self.chosen, self.columns = working_set, picking, chosen, columns
+        self.size = rows[2].size - 1
+        self._numbers = chosen.view(np.uint64)
+        n = columns[2].size - 1
+        if chosen.size == n and np.array_equal(chosen, np.arange(n)):
+            self.part = Part(*rows)
+        else:
+            self.part = self._restricted(rows)
+        self._weigh()
+
+    def _restricted(self, rows: Csr) -> Part:
+        values, _, begins = self.columns
+        count = int((begins[self._numbers + np.uint64(1)] - begins[self._numbers]).sum())
+        part = Part(
+            np.empty(count + 1, values.dtype), np.empty(count + 1, np.uint32),
+            np.zeros(self.size + 2, np.uint64),
+        )  # fmt: skip
+        if _MOST * count > values.size and (np.diff(self.chosen) > 0).all():
+            # In the order of the rows, past what is not chosen.
+            place = np.full(begins.size - 1, OUTSIDE, np.uint32)
+            place[self.chosen] = np.arange(self.chosen.size, dtype=np.uint32)
+            self.picking.pick(rows, place, 0, *part)
+        else:
+            self.kernels.rows_of(self.columns, self._numbers, part)
+        for array in part:
+            array.flags.writeable = False  # as the matrix's own are: they share compiled code
+        return Part(part.values[:-1], part.positions[:-1], part.starts[:-1])
+
+    def dot(self, w: Vector) -> Vector:
+        out = np.empty(self.size)
+        self.kernels.column_dot(self.columns, self._numbers, w, out)
+        return out
+
+    def combine(self, p: Vector) -> Vector:
+        out = np.empty(self.chosen.size)
+        self.kernels.column_combine(self.columns, self._numbers, p, out)
+        return out
+
+    def squares(self, p: Vector) -> Vector:
+        out = np.empty(self.chosen.size)
+        self.kernels.column_squares(self.columns, self._numbers, p, out)
+        return out
+
+    def product(self, bends: Vector, d: Vector) -> Vector:
+        return self.combine(bends * self.dot(d))
 
 
 def _extended(arrays: Csr, old: Part, change: Change) -> Part:

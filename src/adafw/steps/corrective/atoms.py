@@ -33,6 +33,8 @@ FIRST, FIRST_OF_LONG, GROWTH = 128, 32, 2.0
 #: Columns up to which all that may join do so at once, where a Gram matrix of them is cheap: of
 #: sparse rows and of dense ones.
 NARROW, NARROW_DENSE = 512, 100
+#: A working set that holds all that is wanted is kept if it is at most so many times as large.
+ALIKE = 1.2
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 350
 #: Predictions that were so many times as large as they are now are computed anew.
@@ -191,9 +193,16 @@ def _in_order(
     n: int, support: NDArray[np.int64], fresh: NDArray[np.int64], state: Memory
 ) -> NDArray[np.int64]:
     """The working set: what is kept of the last one, in its order, then what joins."""
-    before = np.asarray(state.get("chosen", support[:0]))
+    if "chosen" not in state:
+        return np.union1d(support, fresh)
+    before = np.asarray(state["chosen"])
     used, known = np.zeros(n, bool), np.zeros(n, bool)
     used[support] = True
+    known[before] = True
+    if known[support].all() and known[fresh].all():
+        if before.size <= ALIKE * (support.size + fresh.size):
+            return before
+    known[:] = False
     stay = before[used[before]] if fresh.size else before
     known[stay] = True
     return np.concatenate([stay, support[~known[support]], fresh[~known[fresh]]])

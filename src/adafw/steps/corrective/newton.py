@@ -131,6 +131,7 @@ class Gram:
         self.matrix = np.zeros((size, size))
         self.bends: Vector | None = None
         self._mirrored, self.faces = False, Faces()
+        self._sampling: tuple[int, Vector] = (0, np.zeros(0))
         self.diagonal = np.zeros(0)
         if not _fits(state, working.size):
             return
@@ -152,22 +153,34 @@ class Gram:
         self.diagonal = np.zeros(0)
         if sampled and (every := self._every()) > 1:
             self.diagonal = self.working.squares(bends)
-            # The same rows at each step, so that what is known of them can be kept.
-            chosen = np.random.default_rng(0).random(bends.size) < 1 / every
-            bends = np.where(chosen, bends * (bends.size / max(1, chosen.sum())), 0.0)
+            bends = bends * self._shares(every)
         if self.bends is None:
             self.bends = bends.copy()
             self.working.add_gram(bends, self.matrix)
         else:
             change = np.empty_like(bends)
             least = LITTLE * float(self.bends.mean())
-            if take_stale(bends, self.bends, stale_from, least, change):
-                self.working.add_gram(change, self.matrix)
-            elif self._mirrored:
+            count = take_stale(bends, self.bends, stale_from, least, change)
+            if self._mirrored:
+                if count:
+                    self.working.renew_gram(change, count, self.matrix)
+                    self.faces.forget()
                 return
+            if count:
+                self.working.add_gram(change, self.matrix)
         mirror(self.matrix)
         self._mirrored = True
         self.faces.forget()
+
+    def _shares(self, every: int) -> Vector:
+        """What the rows of a sample count for, 0 for those that are not in it.
+
+        The same rows at each step, so that what is known of them can be kept.
+        """
+        if self._sampling[0] != every:
+            chosen = np.random.default_rng(0).random(self.working.size) < 1 / every
+            self._sampling = every, chosen * (chosen.size / max(1, int(chosen.sum())))
+        return self._sampling[1]
 
     def _every(self) -> int:
         """One row in so many is enough: a power of two, so that samples lie in one another."""
@@ -214,7 +227,7 @@ class Effort:
 
 #: While atoms join, when few do, and once none does; where all that there are joined at once.
 GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-5, 3e-2)
-WHOLE = Effort(6, 1e-4, 3e-2)
+WHOLE = Effort(6, 1e-4, 1e-2)
 #: Steps of such a set whose Hessian may be that of a sample.
 FIRST_STEPS = 3
 #: Atoms up to which models are solved as exactly as that at hardly any cost.
@@ -269,7 +282,7 @@ def newton_steps(
             stale = STALE_EXACT  # from the next step on
         before = now
         reached = at.signs * slopes + at.level
-        accuracy = effort.accuracy if at.u.size > FEW or effort is GROWING else FINE
+        accuracy = effort.accuracy if at.u.size > FEW or effort in (GROWING, WHOLE) else FINE
         u, slack = minimise(gram, model, reached, at, max(accuracy * now, at.noise(slopes)))
         d = at.signs * u - held
         toll = at.level * float(u.sum() - at.u.sum())
