@@ -228,7 +228,7 @@ def add_gram(part: Part, weights: Array, first: int, gram: Array) -> None:
 
 @jit
 def add_few(part: Part, weights: Array, gram: Array) -> None:
-    """gram += sum_i weights_i a_i a_i^T, both triangles alike: for few rows, instead of `mirror`."""
+    """gram += sum_i weights_i a_i a_i^T, both triangles alike: `mirror` is not needed."""
     values, positions, starts = part
     for i in range(np.uint64(weights.size)):
         if weights[i] == 0.0:

@@ -20,10 +20,10 @@ _LARGE = 200_000
 #: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
 _NARROW = 512
 
-#: Columns up to which the places where they grow stay in cache while a matrix is turned, and
-#: entries up to which a copy of them is small: one pass over the columns then costs a third of one
-#: over the rows, whose ends a processor cannot foresee.
-_TURNED, _SMALL = 2048, 1 << 25
+#: Columns up to which the places where they grow stay in cache while a matrix is turned, entries
+#: up to which a copy of them is small, and those of a row up to which it pays: a pass over columns
+#: costs a third of one over short rows, whose ends a processor cannot foresee.
+_TURNED, _SMALL, _SHORT = 2048, 1 << 25, 24
 
 
 class CSRRows(Rows):
@@ -155,7 +155,9 @@ class CSRRows(Rows):
     @property
     def turned(self) -> bool:
         """Whether a copy by columns pays from the first product on."""
-        return not self.passing and self.shape[1] <= _TURNED and self.matrix.nnz <= _SMALL
+        m, n = self.shape
+        most = min(_SMALL, _SHORT * m)
+        return not self.passing and n <= _TURNED and self.matrix.nnz <= most
 
     @cached_property
     def by_columns(self) -> "CSRRows":

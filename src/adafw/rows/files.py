@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.memory import machine_bytes, readable
 from adafw.kernels.parts import OUTSIDE
+from adafw.memory import machine_bytes, readable
 from adafw.rows.csr import CSRRows, as_csr
 from adafw.rows.dense import DenseRows
 from adafw.rows.disk import FileSource, Room, source_of

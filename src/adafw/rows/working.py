@@ -176,7 +176,12 @@ class ColumnWorking(ListedWorking):
         from adafw.kernels import columns as picking
         from adafw.kernels import working_set
 
-        self.kernels, self.picking, self.chosen, self.columns = working_set, picking, chosen, columns
+        self.kernels, self.picking, self.chosen, self.columns = (
+            working_set,
+            picking,
+            chosen,
+            columns,
+        )
         self.size = rows[2].size - 1
         self._numbers = chosen.view(np.uint64)
         n = columns[2].size - 1

@@ -8,7 +8,9 @@ import adafw
 from adafw import losses
 from adafw.kernels.working_set import take_stale
 from adafw.rows import as_rows
+from adafw.rows.csr import CSRRows
 from adafw.rows.working import moved
+from adafw.steps.corrective.atoms import _in_order
 from adafw.steps.corrective.joining import Shape, steepest
 from adafw.steps.corrective.newton import STALE, Gram
 from adafw.steps.corrective.point import Point
@@ -18,10 +20,12 @@ def matrix(m=300, n=60, seed=0):
     return sparse.random_array((m, n), density=0.2, rng=np.random.default_rng(seed), format="csr")
 
 
-def test_columns_that_come_and_go_leave_what_a_fresh_start_makes():
+@pytest.mark.parametrize("passing", [False, True])  # by columns, and by rows alone
+def test_columns_that_come_and_go_leave_what_a_fresh_start_makes(passing):
     rng = np.random.default_rng(1)
     A = matrix()
-    rows, last, chosen = as_rows(A), None, np.zeros(0, np.int64)
+    rows, last, chosen = CSRRows(A, passing=passing), None, np.zeros(0, np.int64)
+    assert rows.turned is not passing
     for _ in range(12):
         stay = chosen[rng.random(chosen.size) < 0.7]
         chosen = np.concatenate([stay, rng.permutation(np.setdiff1d(np.arange(60), stay))[:9]])
@@ -34,11 +38,76 @@ def test_columns_that_come_and_go_leave_what_a_fresh_start_makes():
         np.testing.assert_allclose(last.dot(w), dense @ w, atol=1e-13)
         np.testing.assert_allclose(last.combine(p), p @ dense, atol=1e-12)
         np.testing.assert_allclose(last.squares(p), p @ dense**2, atol=1e-12)
+        np.testing.assert_allclose(last.product(p, w), dense.T @ (p * (dense @ w)), atol=1e-11)
         gram = np.zeros((chosen.size, chosen.size))
         last.add_gram(p, gram, 4)
         expected = np.tril(dense.T @ (p[:, None] * dense))
         expected[:4] = 0
         np.testing.assert_allclose(gram, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kept", [60, 59, 40, 3])
+def test_sorted_columns_are_the_same_by_rows_and_by_columns(kept, dtype):
+    """All of them are the matrix itself, most are picked from its rows, few from its columns."""
+    A = matrix().astype(dtype)
+    chosen = np.sort(np.random.default_rng(4).permutation(60)[:kept])
+    by_columns = CSRRows(A).working(chosen)
+    by_rows = CSRRows(A, passing=True).working(chosen)
+    for one, other in zip(by_columns.part, by_rows.part, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (by_columns.gram_work, by_columns.gram_pays) == (by_rows.gram_work, by_rows.gram_pays)
+    assert np.shares_memory(by_columns.part.values, A.data) == (kept == 60)
+
+
+def test_long_rows_and_many_columns_are_not_kept_twice():
+    rng = np.random.default_rng(5)
+    assert not as_rows(sparse.csr_array(rng.random((30, 25)))).turned
+    assert not as_rows(sparse.csr_array((30, 2049))).turned
+    assert as_rows(sparse.csr_array((30, 2048))).turned
+
+
+@pytest.mark.parametrize("few", [1, 3, 250])
+def test_new_rows_in_both_triangles(few):
+    """Bit for bit the same in both, whether they are written one by one or copied."""
+    rng = np.random.default_rng(6)
+    working = CSRRows(matrix()).working(np.arange(60))
+    gram, weights = np.zeros((60, 60)), np.zeros(300)
+    working.renew_gram(rng.random(300), 300, gram)
+    expected = gram.copy()
+    weights[:few] = rng.standard_normal(few)
+    working.renew_gram(weights, few, gram)
+    np.testing.assert_array_equal(gram, gram.T)
+    working.add_gram(weights, expected)
+    np.testing.assert_array_equal(np.tril(gram), np.tril(expected))
+
+
+def test_a_column_that_few_rows_have_all_of_one_class():
+    """Its weight grows until the gap is small, and its rows bend less and less: their share of the
+    matrix has to follow, small as it is (else 200 iterations end at 1e-7)."""
+    rng, groups, m = np.random.default_rng(0), 14, 2000
+    A = np.zeros((m, 4 * groups + 1))
+    np.put_along_axis(A, 4 * np.arange(groups) + rng.integers(0, 4, (m, groups)), 1.0, 1)
+    score = A[:, :-1] @ rng.standard_normal(4 * groups)
+    y = np.where(score + rng.logistic(size=m) > 0, 1.0, -1.0)
+    A[np.flatnonzero(y > 0)[:6], -1] = 1.0
+    f = adafw.LinearModel(sparse.csr_array(A), y, losses.Logistic())
+    result = adafw.minimize(
+        f, adafw.L1Ball(400.0), adafw.Corrective(), gap_tolerance=1e-10, max_iterations=20
+    )
+    assert result.status == "converged"
+    assert result.x[-1] > 20
+
+
+def test_a_set_that_holds_all_that_is_wanted_is_kept():
+    support, fresh = np.array([1, 4, 7, 8]), np.array([2])
+    kept = _in_order(10, support, fresh, {"chosen": np.array([8, 7, 2, 1, 4])})
+    np.testing.assert_array_equal(kept, [8, 7, 2, 1, 4])
+    kept = _in_order(10, support, fresh, {"chosen": np.array([8, 9, 7, 2, 3, 1, 4])})
+    np.testing.assert_array_equal(kept, [8, 7, 1, 4, 2])  # too large to be kept
+    kept = _in_order(10, support, np.array([3]), {"chosen": np.array([8, 7, 2, 1, 4])})
+    np.testing.assert_array_equal(kept, [8, 7, 1, 4, 3])
+    np.testing.assert_array_equal(_in_order(10, support, fresh, {}), [1, 2, 4, 7, 8])
 
 
 def test_what_is_kept_of_a_set_is_its_columns_in_order():

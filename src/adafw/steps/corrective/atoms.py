@@ -199,9 +199,9 @@ def _in_order(
     used, known = np.zeros(n, bool), np.zeros(n, bool)
     used[support] = True
     known[before] = True
-    if known[support].all() and known[fresh].all():
-        if before.size <= ALIKE * (support.size + fresh.size):
-            return before
+    alike = before.size <= ALIKE * (support.size + fresh.size)
+    if alike and known[support].all() and known[fresh].all():
+        return before
     known[:] = False
     stay = before[used[before]] if fresh.size else before
     known[stay] = True

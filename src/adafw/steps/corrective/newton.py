@@ -159,7 +159,9 @@ class Gram:
             self.working.add_gram(bends, self.matrix)
         else:
             change = np.empty_like(bends)
-            least = LITTLE * float(self.bends.mean())
+            # Rows that count for little do so no longer once a model has been too old: to a column
+            # that no other row has, they are all there is.
+            least = LITTLE * float(self.bends.mean()) if stale_from > STALE_EXACT else 0.0
             count = take_stale(bends, self.bends, stale_from, least, change)
             if self._mirrored:
                 if count:
@@ -179,7 +181,8 @@ class Gram:
         """
         if self._sampling[0] != every:
             chosen = np.random.default_rng(0).random(self.working.size) < 1 / every
-            self._sampling = every, chosen * (chosen.size / max(1, int(chosen.sum())))
+            share = chosen.size / max(1, int(chosen.sum()))
+            self._sampling = every, np.where(chosen, share, 0.0)
         return self._sampling[1]
 
     def _every(self) -> int:
@@ -226,7 +229,7 @@ class Effort:
 
 
 #: While atoms join, when few do, and once none does; where all that there are joined at once.
-GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-5, 3e-2)
+GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-4, 3e-2)
 WHOLE = Effort(6, 1e-4, 1e-2)
 #: Steps of such a set whose Hessian may be that of a sample.
 FIRST_STEPS = 3
