@@ -23,6 +23,8 @@ class DistributedWorking(WorkingRows):
     themselves would be all their entries.
     """
 
+    remote = True
+
     def __init__(
         self, chosen: NDArray[np.int64], size: int, ask: Callable[..., Answer],
         slices: Callable[[Vector], Each],

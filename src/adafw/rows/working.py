@@ -36,6 +36,8 @@ class WorkingRows(ABC):
     #: Whether a Gram matrix is worth its cost, and how many products that is.
     gram_pays: bool
     gram_work: float
+    #: Whether rows are on other machines, so that a product may fail.
+    remote: bool = False
 
     @abstractmethod
     def dot(self, w: Vector) -> Vector:

@@ -84,7 +84,7 @@ class AtomCorrector(Corrector[Linear]):
         gap = float(g @ (x - constraint.lmo(g)))
         if not gap > 0:
             return x, state
-        support, rows = np.flatnonzero(x), model_of(f).rows.plain[0]
+        support, (rows, centred) = np.flatnonzero(x), model_of(f).rows.plain
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
         if slack <= 1e-9 * shape.radius:
@@ -114,7 +114,8 @@ class AtomCorrector(Corrector[Linear]):
                 signs = np.where(signs == 0, 1.0, signs) * np.ones(chosen.size)
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
-                newton_steps(point, gram, atoms, gap, effort(must, support.size, whole))
+                known = g[chosen] if x.dtype == np.float64 and not centred else None
+                newton_steps(point, gram, atoms, gap, effort(must, support.size, whole), known)
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())

@@ -128,12 +128,17 @@ class Gram:
 
         self.working = working
         size = working.chosen.size
-        self.matrix = np.zeros((size, size))
         self.bends: Vector | None = None
         self._mirrored, self.faces = False, Faces()
         self._sampling: tuple[int, Vector] = (0, np.zeros(0))
         self.diagonal = np.zeros(0)
-        if not _fits(state, working.size):
+        known = _fits(state, working.size)
+        if known and not working.remote and np.array_equal(state["chosen"], working.chosen):
+            # States are moved along in place, unless a product may fail half way.
+            self.matrix, self.bends = state["gram"], state["bends"]
+            return
+        self.matrix = np.zeros((size, size))
+        if not known:
             return
         new, kept = moved(state["chosen"], working.chosen, n)
         if 2 * kept < size:
@@ -229,7 +234,7 @@ class Effort:
 
 
 #: While atoms join, when few do, and once none does; where all that there are joined at once.
-GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-2, 1e-2), Effort(12, 1e-4, 3e-2)
+GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-3, 1e-2), Effort(12, 1e-3, 3e-2)
 WHOLE = Effort(6, 1e-4, 1e-2)
 #: Steps of such a set whose Hessian may be that of a sample.
 FIRST_STEPS = 3
@@ -253,10 +258,12 @@ def effort(fresh: int, support: int, whole: bool = False) -> Effort:
 
 
 def newton_steps(
-    point: Standpoint, gram: Curvature, at: Weights, gap: float, effort: Effort
-) -> None:
+    point: Standpoint, gram: Curvature, at: Weights, gap: float, effort: Effort,
+    known: Vector | None = None,
+) -> None:  # fmt: skip
     """Newton steps in place, until the gap on these atoms is `effort.enough` of `gap`.
 
+    `known` are the slopes of f at the start, if they are.
     The matrix of a step may be that of an earlier one, and so its factors: a step then costs a few
     products, and still leaves only a small share of the gap.
     """
@@ -266,7 +273,7 @@ def newton_steps(
     stale = STALE if gram.working.gram_work > CHEAP else STALE_EXACT
     for step in range(effort.steps):
         bends = point.bends if raised is None else point.over(raised)
-        slopes = gram.working.combine(point.slopes)
+        slopes = gram.working.combine(point.slopes) if step or known is None else known
         excess = float(point.slopes.sum()) if point.free else 0.0
         # Before the matrix follows: what has been reached needs none.
         if step and not excess and at.gap(slopes) <= max(effort.enough * gap, at.noise(slopes)):
