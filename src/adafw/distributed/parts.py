@@ -62,6 +62,9 @@ class HeldPart:
     _narrow: tuple[str, NDArray[np.int64], Rows] | None = None
     _model: tuple[str, Rows, LinearModel] | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        self.rows.passing = True  # a worker's memory is for other parts
+
     @classmethod
     def of(cls, block: Block, name: str) -> "HeldPart":
         try:
@@ -84,6 +87,7 @@ class HeldPart:
             a = self.rows.parts()
             shape = (self.rows.shape[0], n)
             self.rows = as_rows(as_csr(a["data"], a["indices"], a["indptr"], shape), finite=True)
+            self.rows.passing = True
 
     def seen_as(self, dtype: str, columns: NDArray[np.int64] | None) -> Rows:
         """The rows with products of a dtype, and of some columns alone."""

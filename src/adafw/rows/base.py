@@ -46,6 +46,10 @@ class Rows(ABC):
     listed: bool = False
     #: How many products with all rows a Gram matrix costs, where that is known to be few.
     gram_products: float = math.inf
+    #: Whether `add_gram` is known.
+    gram_grows: bool = False
+    #: Whether they are soon gone, or memory is dear: no copies are kept to make products faster.
+    passing: bool = False
     #: Where in x, laid out flat, the one entry of each row is; None if rows have more than one.
     places: NDArray[np.integer[Any]] | None = None
     #: Whether they are on other machines: a product is then a round trip, and may fail.
@@ -140,6 +144,10 @@ class Rows(ABC):
     @abstractmethod
     def gram(self, weights: Vector) -> Vector:
         """A^T W A = sum_i w_i a_i a_i^T, a dense matrix, one row and column a column of A."""
+
+    def add_gram(self, weights: Vector, total: Vector) -> None:
+        """total += gram(weights)."""
+        raise TypeError(f"{type(self).__name__} cannot add to a Gram matrix.")
 
     @abstractmethod
     def variances(self, weights: Vector) -> Vector:

@@ -65,6 +65,8 @@ class CSRRows(Rows):
 
         rows_of = as_batch(batch, self.shape[0])
         x = as_point(x, self.shape[1], "x")
+        if batch is None and self.turned:
+            return self.by_columns.combine(x)
         count = self.shape[0] if batch is None else rows_of.size
         out = np.empty(count, np.result_type(self.dtype, x.dtype))
         # Below that, starting threads costs more than they save.
@@ -209,13 +211,9 @@ class CSRRows(Rows):
         return spectral_norm(self.matrix, weights)
 
     def gram(self, weights: Vector) -> Vector:
-        if self.shape[1] <= _NARROW:
-            from adafw.kernels import working_set
-
+        if self.gram_grows:
             total = np.zeros((self.shape[1],) * 2, np.result_type(self.dtype, weights.dtype))
-            each = as_point(weights, self.shape[0], "weights")
-            working_set.add_gram(Part(*self.arrays), each, 0, total)
-            working_set.mirror(total)
+            self.add_gram(weights, total)
             return total
         scaled = self.matrix.copy()
         scaled.data = scaled.data * np.repeat(weights, np.diff(scaled.indptr))
@@ -224,10 +222,36 @@ class CSRRows(Rows):
     def variances(self, weights: Vector) -> Vector:
         from adafw.kernels import rows
 
-        n, w = self.shape[1], mean_weights(weights, self.shape[0])
+        n, w = self.shape[1], read_only(mean_weights(weights, self.shape[0]))
+        if self.turned:
+            return np.maximum(self.mean_squares(weights) - self.by_columns.dot(w) ** 2, 0.0)
         sums, squares = np.zeros(n), np.zeros(n)
-        rows.moments(self.arrays, read_only(w), sums, squares)
+        rows.moments(self.arrays, w, sums, squares)
         return np.maximum(squares - sums**2, 0.0)
+
+    def mean_squares(self, weights: Vector) -> Vector:
+        from adafw.kernels import working_set
+
+        n, w = self.shape[1], read_only(mean_weights(weights, self.shape[0]))
+        squares = np.zeros(n)
+        if self.turned:
+            working_set.column_squares(
+                self.column_arrays(), np.arange(n).view(np.uint64), w, squares
+            )
+        else:
+            working_set.squares(Part(*self.arrays), w, squares)
+        return squares
+
+    @property
+    def gram_grows(self) -> bool:  # type: ignore[override]
+        return self.shape[1] <= _NARROW
+
+    def add_gram(self, weights: Vector, total: Vector) -> None:
+        from adafw.kernels import working_set
+
+        each = as_point(weights, self.shape[0], "weights")
+        working_set.add_gram(Part(*self.arrays), each, 0, total)
+        working_set.mirror(total)
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return CSRRows(self.matrix[indices], self.dtype, self.passing)

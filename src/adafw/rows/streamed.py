@@ -159,7 +159,9 @@ class StreamedRows(Rows):
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         """In memory."""
-        return self._files.gather(np.asarray(indices, np.int64))
+        rows = self._files.gather(np.asarray(indices, np.int64))
+        rows.passing = False
+        return rows
 
     def doubled(self) -> Rows:
         if self.dtype == np.float64:

@@ -22,6 +22,7 @@ from adafw.steps.corrective.newton import (
     newton_steps,
 )
 from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.remembering import keep, reach, recall
 from adafw.steps.corrective.sample import LEAST_ROWS
 from adafw.typing import Array, MatrixLike
 
@@ -37,8 +38,6 @@ NARROW, NARROW_DENSE = 512, 100
 ALIKE = 1.2
 #: Atoms from which on four times as many join.
 MANY_ATOMS = 350
-#: Predictions that were so many times as large as they are now are computed anew.
-SHRUNK = 2.0
 #: Kinds of data whose kernels are compiled in this process.
 _COMPILED: set[tuple[object, ...]] = set()
 
@@ -68,9 +67,7 @@ class AtomCorrector(Corrector[Linear]):
         if kind not in _COMPILED:
             _COMPILED.add(kind)
             _compile(model, rows)
-        z = state.get("predictions")
-        if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
-            f.remember(x, z)  # bit for bit what the run went on with
+        recall(f, x, state)
 
     def init(self, x: Array) -> Memory:
         return {}
@@ -120,7 +117,7 @@ class AtomCorrector(Corrector[Linear]):
                 w = _inside(reached, shape)
                 note.update(gram.save())
                 note["calm"] = 1
-                note["reach"], precise = _reach(f, x, point.z, state)
+                note["reach"], precise = reach(f, x, point.z, state)
                 if w is reached and not point.free and x.dtype == np.float64 and precise:
                     # What the steps have led to, rounded once a step.
                     return _placed(f, x, chosen, w, point.z, note, point.curves)
@@ -217,19 +214,6 @@ def _inside(w: Vector, shape: Shape) -> Vector:
     return w
 
 
-def _reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
-    """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
-
-    Each step rounds at the size that z has there: of predictions that have come down from far
-    larger ones, too few digits are left to certify anything.
-    """
-    before = state.get("reach")
-    if before is None:
-        before = float(np.abs(f.predictions(x)[0]).max())
-    now = float(np.abs(z).max())
-    return (max(before, now), True) if before <= SHRUNK * now else (now, False)
-
-
 def _placed(
     f: Linear, x: Array, chosen: NDArray[np.int64], w: Vector, z: Vector,
     note: Memory, curves: Curves | None = None,
@@ -241,8 +225,7 @@ def _placed(
     new = np.zeros_like(x)
     new[chosen] = w + 0.0  # no -0.0, which would be printed
     if x.dtype == np.float64:
-        f.remember(new, f.rows.shifted(z, new), curves)
-        note["predictions"] = f.predictions(new)[0]
+        keep(f, new, f.rows.shifted(z, new), note, curves)
     return new, note
 
 

@@ -12,7 +12,8 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import Solution, solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import FINE, at, descend, forcing
+from adafw.steps.corrective.remembering import led, recall
 from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
@@ -24,7 +25,7 @@ _WHOLE = 0.6  # share of a step at which the model is least from which it is tak
 
 
 class BoxCorrector(Corrector[FiniteSum]):
-    """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
+    """LInfBall and Box: min over the box of <g, y - x> + <y - x, H (y - x)> / 2, once a gradient.
 
     The model is minimised by sweeps of exact coordinate steps in random order where columns are
     at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
@@ -40,7 +41,7 @@ class BoxCorrector(Corrector[FiniteSum]):
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
-        """Nothing is kept beside the state."""
+        recall(f, x, state)
 
     def init(self, x: Array) -> Memory:
         return {"word": 1}
@@ -50,26 +51,20 @@ class BoxCorrector(Corrector[FiniteSum]):
         state: Memory,
     ) -> tuple[Array, Memory]:  # fmt: skip
         seen = view(f)
+        seen.memory = state
         weights = state.get("weights")
         if weights is None:
             weights = state["weights"] = seen.weights(x)
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
-        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for k in range(STEPS):
-            if k:
-                g = seen.gradient(here.z)
-                gap = _gap(g, here.x, lower, upper)
-                if not gap > ENOUGH * first:
-                    break
-            share = forcing(gap, state)
-            seen.exact = share <= FINE
-            model = _Model(here.x, g, lower, upper, gap, share)
-            there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
-            if there is here:
-                break
-            here = there
-        return np.clip(here.x, lower, upper), state
+        gap = float(np.vdot(g, x - constraint.lmo(g)))
+        share = forcing(gap, state)
+        seen.exact = share <= FINE
+        model = _Model(here.x, g, lower, upper, gap, share)
+        there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
+        new = np.clip(there.x, lower, upper)
+        led(f, x, new, there.z, state)
+        return new, state
 
 
 class _Model:

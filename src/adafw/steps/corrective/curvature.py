@@ -15,6 +15,8 @@ from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
 from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
+from adafw.steps.corrective.base import Memory
+from adafw.steps.corrective.newton import LITTLE, STALE, STALE_EXACT
 from adafw.steps.corrective.spiked import Spiked, diagonal
 from adafw.typing import Array
 
@@ -46,7 +48,8 @@ class ColumnHessian:
 class Hessian:
     """H as a product, and as more where that is cheap: a small matrix, or its columns.
 
-    `scale` estimates its diagonal, positive in every entry.
+    `scale` estimates its diagonal, positive in every entry; `image` is H x as a function of the
+    predictions at x, where that is half a product.
     """
 
     product: Product
@@ -54,6 +57,7 @@ class Hessian:
     matrix: NDArray[Any] | None = None
     columns: Callable[[], ColumnHessian] | None = None
     spikes: Callable[[], Spiked] | None = None
+    image: Callable[[Vector], Vector] | None = None
 
     def nearly(self) -> Spiked:
         """P ~ H, to solve with where products are dear."""
@@ -69,6 +73,8 @@ class View(ABC):
 
     #: Whether products with H need all digits, not only those that tell a direction.
     exact = True
+    #: Where a matrix may be kept from model to model, if anywhere.
+    memory: Memory | None = None
 
     @abstractmethod
     def weights(self, x: Array) -> Vector:
@@ -157,15 +163,20 @@ class Predictions(View):
 
         rough = self.rows.rough and not self.exact
 
+        def less(image: Vector, move: Vector) -> Vector:
+            """The intercept takes up the mean of what the predictions do."""
+            return image - mixed * (float(bends @ move) / total) if follows else image
+
         def product(d: Vector) -> tuple[Vector, Vector]:
             image, move = (self.rows.rough_curve if rough else self.rows.curve)(bends, d)
-            if follows:  # the intercept takes up the mean of what the predictions do
-                image = image - mixed * (float(bends @ move) / total)
-            return image, move
+            return less(image, move), move
+
+        def along(z: Vector) -> Vector:
+            return less(self.rows.combine(bends * z) if z.any() else np.zeros_like(scale), z)
 
         scale = weights * (total or 1.0)
         if forms_matrix(self.rows):
-            matrix = self.rows.gram(bends)
+            matrix = self._gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)
             return Hessian(lambda d: (matrix @ d, _UNKNOWN), scale, matrix)
@@ -173,13 +184,33 @@ class Predictions(View):
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
-            return Hessian(product, scale, spikes=lambda: self._spikes(weights, bends, follows))
+            spikes = lambda: self._spikes(weights, bends, follows)  # noqa: E731
+            return Hessian(product, scale, spikes=spikes, image=along)
 
         def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
             return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
-        return Hessian(product, scale, None, columns)
+        return Hessian(product, scale, None, columns, image=along)
+
+    def _gram(self, bends: Vector) -> Vector:
+        """A^T diag(bends) A; of sparse rows those alone are made anew whose bends have changed."""
+        from adafw.kernels.working_set import take_stale
+
+        rows, kept = self.rows, self.memory
+        if kept is None or not rows.gram_grows or self.f.dtype != np.float64:
+            return rows.gram(bends)
+        gram, known = kept.get("gram"), kept.get("bends")
+        shapes = [] if gram is None or known is None else [np.shape(gram), np.shape(known)]
+        if gram is None or known is None or shapes != [2 * rows.shape[1:], bends.shape]:
+            gram, known = rows.gram(bends).astype(np.float64), bends.astype(np.float64)
+            kept["gram"], kept["bends"] = gram, known
+            return gram
+        change = np.empty_like(known)
+        stale, least = (STALE_EXACT, 0.0) if self.exact else (STALE, LITTLE * float(known.mean()))
+        if take_stale(bends, known, stale, least, change):
+            rows.add_gram(change, gram)
+        return gram
 
     def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
         """H within the few directions along which rows are long; its diagonal for the rest."""

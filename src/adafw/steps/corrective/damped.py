@@ -14,9 +14,7 @@ from adafw.typing import Array
 
 _SHORT = 0.1  # a step that has to be cut below this had a model without the curvature it met
 _PART = 3  # times as far as f descended: where a model looks for curvature it did not know
-#: Newton steps of one iteration; fewer if the gap falls by this factor before.
-STEPS, ENOUGH = 4, 0.03
-FINE = 1e-3  # that share where gaps hardly fall
+FINE = 1e-3  # the share of the gap that a model may leave where gaps hardly fall
 _MODELS = 4  # models of one step, each with the curvature that the ones before met
 
 

@@ -16,7 +16,7 @@ from adafw.objectives.kinds import Linear, Predicting, model_of
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
-from adafw.steps.corrective.damped import STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import at, descend, forcing
 from adafw.typing import Array
 
 Mask = NDArray[np.bool_]
@@ -24,6 +24,7 @@ Mask = NDArray[np.bool_]
 _ROUNDS = 12  # faces a model is minimised on, at most
 _LIMIT = 60  # steps of conjugate gradients a face
 _FIRST = 64  # coordinates that join a working set at least
+_STEPS = 4  # Newton steps of one working set
 _EDGE = 1e-12  # share of a radius that counts as being on its bound
 
 
@@ -117,7 +118,7 @@ def _newton(
     """A few Newton steps on the restricted problem."""
     seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         model = _Model(here.x, g, part, gap, forcing(gap, state))
         there = descend(seen, part.kind, here, g, weights, model.minimise)
         if there is here:

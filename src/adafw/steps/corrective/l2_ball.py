@@ -10,7 +10,8 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
-from adafw.steps.corrective.damped import ENOUGH, FINE, STEPS, at, descend, forcing
+from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing
+from adafw.steps.corrective.remembering import led, recall
 from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
@@ -19,7 +20,7 @@ _LIMIT = 100  # steps of conjugate gradients a system
 
 
 class L2Corrector(Corrector[FiniteSum]):
-    """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, again and again.
+    """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, once a gradient.
 
     Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's
     method there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
@@ -34,7 +35,7 @@ class L2Corrector(Corrector[FiniteSum]):
         return f.has_hessian and isinstance(constraint.bare, self.sets)
 
     def prepare(self, f: FiniteSum, x: Array, state: Memory) -> None:
-        """Nothing is kept beside the state."""
+        recall(f, x, state)
 
     def init(self, x: Array) -> Memory:
         return {}
@@ -44,38 +45,31 @@ class L2Corrector(Corrector[FiniteSum]):
         state: Memory,
     ) -> tuple[Array, Memory]:  # fmt: skip
         seen, radius = view(f), constraint.scale
+        seen.memory = state
         if "weights" not in state:
             state["weights"] = seen.weights(x)
         here = at(seen, x)
-        first = gap = float(np.vdot(g, x - constraint.lmo(g)))
-        for k in range(STEPS):
-            if k:
-                g = seen.gradient(here.z)
-                gap = _gap(g, here.x, radius)
-                if not gap > ENOUGH * first:
-                    break
-            share = forcing(gap, state)
-            seen.exact = share <= FINE
-            model = _Model(here.x, g, radius, gap, share)
-            there = descend(seen, constraint, here, g, state["weights"], model.minimise)
-            if there is here:
-                break
-            here = there
-        return here.x, state
+        gap = float(np.vdot(g, x - constraint.lmo(g)))
+        share = forcing(gap, state)
+        seen.exact = share <= FINE
+        model = _Model(here, g, radius, gap, share)
+        there = descend(seen, constraint, here, g, state["weights"], model.minimise)
+        led(f, x, there.x, there.z, state)
+        return there.x, state
 
 
 class _Model:
     """<g, d> + <d, H d> / 2 over ||x + d|| <= radius."""
 
-    def __init__(self, x: Array, g: Array, radius: float, gap: float, share: float) -> None:
-        self.x, self.g, self.radius = x, g, radius
+    def __init__(self, here: Position, g: Array, radius: float, gap: float, share: float) -> None:
+        self.x, self.z, self.g, self.radius = here.x, here.z, g, radius
         self.share, self.wanted = share, share * gap
-        self.inside = 1 - math.sqrt(float(np.finfo(x.dtype).eps)) / 10
+        self.inside = 1 - math.sqrt(float(np.finfo(self.x.dtype).eps)) / 10
 
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
         y, slopes, near = self.x, self.g, h.nearly()
-        image, z = h.product(y)
+        image, z = h.product(y) if h.image is None else (h.image(self.z), self.z)
         start = z
         for _ in range(_ROUNDS):
             if _gap(slopes, y, self.radius) <= self.wanted:

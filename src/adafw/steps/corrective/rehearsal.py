@@ -1,4 +1,4 @@
-"""One iteration on a few rows before the clock runs: no kernel is compiled while it does."""
+"""Two iterations on a few rows before the clock runs: no kernel is compiled while it does."""
 
 import contextlib
 
@@ -27,10 +27,11 @@ def rehearse(corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: A
     _DONE.add(kind)
     # Of so few rows anything may come; what is wrong with all of them the run will say.
     with np.errstate(all="ignore"), contextlib.suppress(ArithmeticError, ValueError):
-        g = few.gradient(x)
         if isinstance(few, LinearModel):
-            few.rows.curve(np.ones(few.n_terms, few.dtype), g)
-        corrector.improve(few, constraint.bare, x, g, 1, corrector.init(x))
+            few.rows.curve(np.ones(few.n_terms, few.dtype), few.gradient(x))
+        state = corrector.init(x)
+        for _ in range(2):
+            x, state = corrector.improve(few, constraint.bare, x, few.gradient(x), 1, state)
 
 
 def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:

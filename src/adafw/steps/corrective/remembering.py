@@ -1,0 +1,54 @@
+"""Predictions that a step has led along, kept for the next gradient and in the state."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear
+from adafw.objectives.linear_model import Curves
+from adafw.steps.corrective.base import Memory
+from adafw.typing import Array
+
+Vector = NDArray[np.floating[Any]]
+#: Predictions that were so many times as large as they are now are computed anew.
+SHRUNK = 2.0
+
+
+def recall(f: FiniteSum, x: Array, state: Memory) -> None:
+    """Tells f of the predictions in a state: bit for bit what the run went on with."""
+    z = state.get("predictions")
+    if not (isinstance(z, np.ndarray) and isinstance(f, Linear)):
+        return
+    if z.shape == (f.n_terms,) and np.isfinite(z).all():
+        f.remember(x, z)
+
+
+def keep(f: Linear, x: Array, z: Vector, state: Memory, curves: Curves | None = None) -> None:
+    """Takes z for A x, in f and in the state; `curves` are those at z, if they are known."""
+    f.remember(x, z, curves)
+    state["predictions"] = f.predictions(x)[0]
+
+
+def reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
+    """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
+
+    x is where the step began. Each step rounds at the size that z has there: of predictions that
+    have come down from far larger ones, too few digits are left to certify anything.
+    """
+    before = state.get("reach")
+    if before is None:
+        before = float(np.abs(f.predictions(x)[0]).max())
+    now = float(np.abs(z).max())
+    return (max(before, now), True) if before <= SHRUNK * now else (now, False)
+
+
+def led(f: FiniteSum, x: Array, new: Array, z: Vector, state: Memory) -> None:
+    """Keeps the predictions z that steps from x have led to at `new`, if they are precise."""
+    state.pop("predictions", None)
+    if not isinstance(f, Linear) or new.dtype != np.float64:
+        return
+    state["reach"], precise = reach(f, x, z, state)
+    if precise:
+        keep(f, new, z, state)
