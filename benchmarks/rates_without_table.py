@@ -18,7 +18,17 @@ from pathlib import Path
 
 import numpy as np
 from learning_rates import (
-    KINDS, binary, correlated, dense, groups, measure, minimum, mixture, one_hot, real, vectors,
+    KINDS,
+    binary,
+    correlated,
+    dense,
+    groups,
+    measure,
+    minimum,
+    mixture,
+    one_hot,
+    real,
+    vectors,
 )  # fmt: skip
 
 import adafw

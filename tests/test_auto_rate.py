@@ -213,7 +213,8 @@ def test_a_table_is_asked_where_the_window_began():
     for t, wanted in ((0, 2.0), (1, 1.0)):
         begun, ended = (
             solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.full(20, value)},
-                         search={"start.work": 0}, gradient_evaluations=work) for value, work in ((1.0, 40), (2.0, 50))
+                         search={"start.work": 0}, gradient_evaluations=work)
+                         for value, work in ((1.0, 40), (2.0, 50))
         )  # fmt: skip
         assert (path._promise(ended, begun, 50)[0] == wanted).all()
 

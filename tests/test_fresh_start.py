@@ -132,7 +132,7 @@ def test_a_rate_does_not_rise_again_to_what_was_too_large():
     assert fresh_start.held(search, 0.9, 5) == 0.5
 
 
-@pytest.mark.parametrize("key, value", [("start.x", np.zeros(3)), ("start.x", None),
+@pytest.mark.parametrize(("key", "value"), [("start.x", np.zeros(3)), ("start.x", None),
                                         ("begun", -1.0), ("looked", 0.5), ("start.work", None),
                                         ("held.t", 4), ("held.rate", 0.1)])  # fmt: skip
 def test_a_damaged_start_is_refused(key, value):

@@ -117,7 +117,7 @@ def _walk(
         shares.append(shares[-1] / 2 if len(shares) < LOOK.halvings else 0.0)
         slopes.append(slope(shares[-1]))
         if not shares[-1]:
-            return shares, slopes, _rises(-np.trapezoid(slopes, shares, axis=0), left)
+            return shares, slopes, _rises(np.asarray(-np.trapezoid(slopes, shares, axis=0)), left)
     return shares, slopes, False
 
 

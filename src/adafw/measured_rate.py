@@ -300,6 +300,7 @@ def forget_stage(search: StateDict) -> None:
 
 
 def way(end: Array, begin: Array) -> Array:
+    """end - begin, in double precision."""
     d: Array = (end - begin).astype(np.float64)
     return d
 
