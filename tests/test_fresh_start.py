@@ -108,7 +108,27 @@ def test_where_f_is_above_by_hand():
 
 def test_a_look_that_finds_a_fall_asks_once():
     assert looked_at(0.5)[1].gradient_evaluations == 2000 + 32
+    # One that finds a rise asks at every half of the way, and then all terms, unless f has doubled.
+    assert looked_at(2.1)[1].gradient_evaluations == 2000 + (LOOK.halvings + 1) * 32 + 40
     assert looked_at(9.0)[1].gradient_evaluations == 2000 + (LOOK.halvings + 1) * 32
+
+
+def test_all_terms_must_confirm_what_a_few_say():
+    """One term in a hundred falls by 300, the others rise by 1: a few terms see these alone."""
+    y = np.where(np.arange(4000) % 100 == 0, 1.0, 0.0)
+    A = np.where(y > 0, 1.0, 0.05)[:, None]
+    f = adafw.LinearModel(A * 20, y * 20, losses.Squared())
+    s = solver.State(x=np.zeros(1), t=50)
+    fresh_start.begin(s, 1.0)
+    s.x, s.gradient_evaluations = np.full(1, 1.0), 8000
+    assert f.value(s.x) < f.value(np.zeros(1))
+    asked = []
+    for before in range(8000, 8020):
+        again = s.copy()
+        again.gradient_evaluations = before
+        assert fresh_start.overshot(f, again) == 0.0
+        asked.append(again.gradient_evaluations - before)
+    assert max(asked) > 4000  # some looks saw a rise
 
 
 def test_looks_become_rare():

@@ -7,6 +7,7 @@ seldom, and if it is above, all is forgotten but x_0 and that the rate was too l
 numbers are, and why: docs/learning_rate.md.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from adafw.arrays import dot
 from adafw.integrity import expect, expect_number
 from adafw.measured_rate import SEED, left_of, way
 from adafw.objectives.base import FiniteSum
+from adafw.recorder import Record
 from adafw.solver import State
 from adafw.typing import Array, StateDict
 
@@ -32,6 +34,9 @@ class Look:
     up to `halvings` halves bound its rise: mostly the first says that there is none. If none does,
     the slope at x_0 is asked, too, and the sums are taken for the rise itself.
 
+    What a few terms say all of them must confirm, unless the rise is `beyond` f(x_0) itself: of
+    many looks one would be wrong some day, and forget a whole run.
+
     The rate that begins anew is that of the last beginning times the share of the line on which f
     falls: at most `most`, and `nowhere` if it falls nowhere.
     """
@@ -44,11 +49,13 @@ class Look:
     groups: int = 4
     sure: float = 1.5
     halvings: int = 8
+    beyond: float = 1.0
     most: float = 1 / 3
     nowhere: float = 1 / 10
 
 
 LOOK = Look()
+_VALUE = Record._fields.index("value")
 
 
 def begin(s: State, rate: float) -> None:
@@ -92,8 +99,12 @@ def overshot(f: FiniteSum, s: State) -> float:
     rng = np.random.default_rng([SEED, now])
     terms = np.array_split(rng.choice(f.n_terms, size, replace=False), min(size, LOOK.groups))
     with np.errstate(over="ignore", invalid="ignore"):
-        shares, slopes, above = _walk(f, s, terms)
-    s.gradient_evaluations += len(shares) * size  # last: what cannot be reached is asked again
+        shares, slopes, rise = _walk(f, s, terms)
+        asked, above, first = len(shares) * size, rise > 0, _first_value(f, s)
+        if above and size < f.n_terms and not rise > LOOK.beyond * abs(first):
+            above = not f.value(s.x) <= first
+            asked += f.n_terms
+    s.gradient_evaluations += asked  # last: what cannot be reached is asked again
     s.search["looked"] = s.gradient_evaluations  # with its own: so none is due at once
     if not above:
         return 0.0
@@ -101,10 +112,16 @@ def overshot(f: FiniteSum, s: State) -> float:
     return min(LOOK.most, max(falling, default=0.0) or LOOK.nowhere)
 
 
+def _first_value(f: FiniteSum, s: State) -> float:
+    """f(x_0), which the first record tells."""
+    known = s.records and s.records[0][0] == 0
+    return s.records[0][_VALUE] if known else f.value(s.search["start.x"])
+
+
 def _walk(
     f: FiniteSum, s: State, terms: list[NDArray[np.intp]]
-) -> tuple[list[float], list[NDArray[np.float64]], bool]:
-    """Shares of the way and f's slopes there, by groups, from x back; and whether f is above."""
+) -> tuple[list[float], list[NDArray[np.float64]], float]:
+    """Shares of the way and f's slopes there, by groups, from x back; and how far f is above."""
     x0, left = s.search["start.x"], left_of(terms, f.n_terms)
     d = way(s.x, x0)
 
@@ -113,15 +130,16 @@ def _walk(
         return np.array([float(dot(f.gradient(x, group), d)) for group in terms])
 
     shares, slopes = [1.0], [slope(1.0)]
-    while _rises((np.dot(shares, slopes) + shares[-1] * slopes[-1]) / 2, left):
+    while _rise((np.dot(shares, slopes) + shares[-1] * slopes[-1]) / 2, left):
         shares.append(shares[-1] / 2 if len(shares) < LOOK.halvings else 0.0)
         slopes.append(slope(shares[-1]))
         if not shares[-1]:
-            return shares, slopes, _rises(np.asarray(-np.trapezoid(slopes, shares, axis=0)), left)
-    return shares, slopes, False
+            return shares, slopes, _rise(np.asarray(-np.trapezoid(slopes, shares, axis=0)), left)
+    return shares, slopes, 0.0
 
 
-def _rises(rises: NDArray[np.float64], left: float) -> bool:
-    """Whether the mean of groups is surely above 0, or nothing that can be compared."""
+def _rise(rises: NDArray[np.float64], left: float) -> float:
+    """What the mean of groups is surely above 0; inf if it cannot be compared."""
     error = left * float(rises.std(ddof=1)) if left else 0.0
-    return not float(rises.mean()) <= LOOK.sure * error
+    rise = float(rises.mean()) - LOOK.sure * error
+    return max(rise, 0.0) if math.isfinite(rise) else math.inf
