@@ -35,6 +35,7 @@ LAYERS = [
     {"paths"},
     {"distributed"},
     {"progress", "stopping", "tensorboard", "measured_rate"},
+    {"fresh_start"},
     {"result", "auto_rate", "beginning"},
     {"minimize"},
     {"datasets", "theory", "tuning", "torch"},

@@ -59,13 +59,15 @@ def test_the_rate_that_was_used_is_told():
 
 @pytest.mark.parametrize("name", ["AdaFW", "AdaGrad", "AdaSFW", "AdaGrad on PAGE", "AdaSPIDERFW"])
 def test_all_work_is_counted(name):
-    """What the trace says is what was evaluated; measuring a record costs m and counts nothing."""
+    """What the trace says is what was evaluated, a value as much as a gradient; measuring a record
+    costs one of each and counts nothing."""
     counted = adafw.Counted(problem())
     r = adafw.minimize(counted, adafw.L1Ball(5.0), ALGORITHMS[name], max_epochs=60)
     assert r.learning_rate not in (1.0, 1 / 3, 0.3, 0.1)  # windows have been closed
-    measured = counted.gradients - r.trace[-1].gradient_evaluations
+    asked = counted.gradients + 400 * counted.values
+    measured = asked - r.trace[-1].gradient_evaluations
     assert measured % 400 == 0
-    assert measured >= 400 * len(r.trace)
+    assert measured >= 800 * len(r.trace)
 
 
 @pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdaGrad", "AdaSVRF"])
@@ -169,7 +171,8 @@ def promise(algorithm, begun, ended, t=100):
     """Whether a table is used, and q*, of a window between these epochs, 50 terms each."""
     path = AutoRate(problem(), adafw.L1Ball(5.0), algorithm, None, lambda a: paths.Generic(), (20,))
     states = [solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.ones(20)},
-                           gradient_evaluations=int(50 * e)) for e in (ended, begun)]  # fmt: skip
+                           search={"start.work": 0}, gradient_evaluations=int(50 * e))
+              for e in (ended, begun)]  # fmt: skip
     g, target, waits = path._promise(*states, 50)
     assert waits == (g is None and target == Control().early)
     return g is not None, pytest.approx(target)
@@ -212,7 +215,8 @@ def test_a_table_is_asked_where_the_window_began():
     for t, wanted in ((0, 2.0), (1, 1.0)):
         begun, ended = (
             solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.full(20, value)},
-                         gradient_evaluations=work) for value, work in ((1.0, 40), (2.0, 50))
+                         search={"start.work": 0}, gradient_evaluations=work)
+                         for value, work in ((1.0, 40), (2.0, 50))
         )  # fmt: skip
         assert (path._promise(ended, begun, 50)[0] == wanted).all()
 
@@ -238,10 +242,19 @@ def _replaced(s, x):
 
 def test_windows_grow_with_the_run_up_to_some_epochs():
     path = AutoRate.__new__(AutoRate)
-    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=4)
-    assert [path._window(t, 400) for t in (0, 39, 50, 1000, 10**5)] == [4, 4, 5, 100, 500]
+    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=16)
+    assert [path._window(t, 1600) for t in (0, 39, 50, 1000, 10**5)] == [4, 4, 5, 100, 500]
     path.algorithm = adafw.AdaFW()
     assert path._window(10**5, 400) == 5
+
+
+def test_windows_are_worth_judging():
+    """16 terms at both ends are not to cost more than half of what they judge."""
+    path = AutoRate.__new__(AutoRate)
+    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=3)
+    assert [path._window(t, 300) for t in (0, 100, 1000)] == [22, 22, 100]
+    path.algorithm = adafw.AdaFW()
+    assert path._window(0, 12) == 4, "of twelve terms no more than all are judged"
 
 
 @pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdamSFW"])
@@ -256,7 +269,8 @@ def test_what_is_undone_leaves_no_trace(name):
     path.first, path.width = 7.0, 10.0
     rate = s.search["rate"]
     path._go_back(s, rate / 10)
-    assert s.search == {"rate": pytest.approx(rate / 10)}
+    assert s.search["rate"] == s.search["begun"] == pytest.approx(rate / 10)
+    assert not any(key == "end" or key.startswith("base.") for key in s.search)
     assert [row[0] for row in s.records] == [0]
     assert s.gradient_evaluations > begin.gradient_evaluations, "what was done has been done"
     one, two = begin.to_arrays(), s.to_arrays()

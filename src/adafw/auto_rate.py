@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adafw import fresh_start
 from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
@@ -37,8 +38,9 @@ class Control:
 
     A window is `share` of the iterations so far, at least `least` of them and at most `epochs`, so
     that a rate that has become too large is noticed. Its bend is measured at both ends on `judged`
-    times as many terms as it has evaluated, `few` at least. The rate, at first `first` times the
-    width of the set, is multiplied by (q* / q)^gain, at most by `most` or 1 / most.
+    times as many terms as it has evaluated, `few` at least, and it goes on until it has evaluated
+    `worth` times those. The rate, at first `first` times the width of the set, is multiplied by
+    (q* / q)^gain, at most by `most` or 1 / most.
 
     <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
     window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
@@ -52,6 +54,7 @@ class Control:
     epochs: float = 5.0
     judged: float = 0.05
     few: int = 16
+    worth: int = 4
     gain: float = 0.5
     most: float = 3.0
     first: float = 1.0
@@ -75,8 +78,9 @@ def is_auto(algorithm: Algorithm) -> bool:
 class AutoRate:
     """Runs a path with rates of its own choice; to `minimize` it is a path as any other.
 
-    The state of the search is `State.search`: `rate`, and while a window is open its `end` and
-    `base.*`, the state where it began. So a run can be stopped and goes on anywhere.
+    The state of the search is `State.search`: `rate`, what `fresh_start` must know, and while a
+    window is open its `end` and `base.*`, the state where it began. So a run can be stopped and
+    goes on anywhere.
     """
 
     def __init__(
@@ -103,7 +107,8 @@ class AutoRate:
 
     def prepare(self, f: FiniteSum, constraint: Constraint, algorithm: Algorithm, s: State) -> None:
         if not s.search:
-            s.search = {"rate": self.first}
+            fresh_start.begin(s, self.first)
+        fresh_start.check(s.search, s.x)
         expect_number(s.search.get("rate"), "search.rate", float, 1e-300, 1e300)
         expect_number(s.search.get("end", 0), "search.end", int, 0, 2**62)
         expect_number(s.search.get("base.t", 0), "search.base.t", int, 0, s.t)
@@ -131,6 +136,8 @@ class AutoRate:
         while True:
             if s.t >= s.search.get("end", math.inf):
                 self._judge(f, s)
+            if "end" not in s.search:
+                self._look(f, constraint, s)
             if s.t >= target or self._used_up(s, f.n_terms):
                 return s
             if "end" not in s.search:
@@ -141,8 +148,9 @@ class AutoRate:
 
     def _window(self, t: int, n_terms: int) -> int:
         """How many iterations the window that begins at t has."""
-        longest = self.control.epochs * n_terms / self.algorithm.gradient.evaluations(t, n_terms)
-        return max(self.control.least, int(min(self.control.share * t, longest)))
+        control, each = self.control, self.algorithm.gradient.evaluations(t, n_terms)
+        shortest = max(control.least, -(-control.worth * min(control.few, n_terms) // each))
+        return max(shortest, int(min(control.share * t, control.epochs * n_terms / each)))
 
     def _advance(
         self, f: FiniteSum, constraint: Constraint, s: State, goal: int, stop: Callable[[], bool]
@@ -202,16 +210,32 @@ class AutoRate:
         else:
             self._close(s, verdict.rate)
 
+    def _look(self, f: FiniteSum, constraint: Constraint, s: State) -> None:
+        """Begins anew, at a smaller rate, if f is found above where it began."""
+        begun = s.search["begun"]
+        rate = begun * fresh_start.overshot(f, s)
+        if rate < _LOWEST * self.width:
+            return
+        t, x = s.t, s.search["start.x"]
+        fresh = State(x=x, rng=s.rng, gradient=self.algorithm.gradient.init(f, x))
+        fresh.step = self.algorithm.step.init(x)
+        _replace(s, fresh)
+        s.records = [row for row in s.records if row[0] <= s.t]
+        fresh_start.begin(s, rate)
+        fresh_start.hold(s.search, begun, t)
+        self.path.prepare(f, constraint, self._at(rate), s)
+
     def _close(self, s: State, rate: float) -> None:
-        """No window is open, and the next has this rate."""
+        """No window is open, and the next has this rate, if it is allowed."""
+        rate = fresh_start.held(s.search, rate, s.t)
         s.search = {k: v for k, v in s.search.items() if k != "end" and not k.startswith("base.")}
         s.search["rate"] = min(max(rate, self.width * _LOWEST), self.width / _LOWEST)
 
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
         """The gradient of the table, None if terms are to be asked; q*; whether it is to wait."""
         control, gradient = self.control, self.algorithm.gradient
-        epochs = s.gradient_evaluations / n_terms
-        window = epochs - base.gradient_evaluations / n_terms
+        epochs = (s.gradient_evaluations - s.search["start.work"]) / n_terms
+        window = (s.gradient_evaluations - base.gradient_evaluations) / n_terms
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)
         if control.waits and epochs < 1:
@@ -245,6 +269,8 @@ class AutoRate:
         s.records = [row for row in s.records if row[0] <= s.t]
         forget_stage(s.search)
         self._close(s, rate)
+        if not s.t:
+            s.search["begun"] = self.rate(s)
 
     def _at(self, rate: float) -> Algorithm:
         """The algorithm with a rate of its own."""

@@ -207,7 +207,7 @@ class Measured:
             if not ended
             else _met(
                 search["stage.gradient"],
-                d := _way(search["exact.x"], search["stage.x"]),
+                d := way(search["exact.x"], search["stage.x"]),
                 [float(dot(search["exact.gradient"] - search["stage.gradient"], d))],
             )
         )
@@ -231,10 +231,10 @@ class Measured:
     def _stage_so_far(self, f: FiniteSum, s: State, base: State) -> Met:
         """What the way from where the stage began promised, and met by a few terms."""
         begin, groups = s.search["stage.x"], self._groups(f, base, 0)
-        d = _way(s.x, begin)
+        d = way(s.x, begin)
         bends = [float(dot(f.gradient(s.x, k) - f.gradient(begin, k), d)) for k in groups]
         s.gradient_evaluations += 2 * sum(k.size for k in groups)
-        return _met(s.search["stage.gradient"], d, bends, _left(groups, f.n_terms))
+        return _met(s.search["stage.gradient"], d, bends, left_of(groups, f.n_terms))
 
     def _set_ceiling(self, s: State, rate: float, t: int) -> None:
         s.search["ceiling"] = rate / self.care.most / math.sqrt(max(1, t))
@@ -260,7 +260,7 @@ class Measured:
         """
         z, known = s.search.get("exact.x"), s.search.get("exact.gradient")
         here = z is not None and np.array_equal(z, base.x)
-        d, promises, bends = _way(s.x, base.x), [], []
+        d, promises, bends = way(s.x, base.x), [], []
         slope: Array = d if known is None else known
         for terms in groups:
             begin, end = f.gradient(base.x, terms), f.gradient(s.x, terms)
@@ -270,7 +270,7 @@ class Measured:
                 slope = known + (begin - f.gradient(z, terms))
             promises.append(-float(dot(slope, d)))
             bends.append(float(dot(end - begin, d)))
-        met = _met(slope, d, bends, _left(groups, f.n_terms))
+        met = _met(slope, d, bends, left_of(groups, f.n_terms))
         cost = sum(k.size for k in groups) * (2 if z is None or here else 3)
         return met._replace(promises=np.array(promises)), cost
 
@@ -299,12 +299,13 @@ def forget_stage(search: StateDict) -> None:
         search |= {f"exact.{part}": search[f"stage.{part}"] for part in ("x", "gradient", "t")}
 
 
-def _way(end: Array, begin: Array) -> Array:
+def way(end: Array, begin: Array) -> Array:
+    """end - begin, in double precision."""
     d: Array = (end - begin).astype(np.float64)
     return d
 
 
-def _left(groups: list[NDArray[np.intp]], n_terms: int) -> float:
+def left_of(groups: list[NDArray[np.intp]], n_terms: int) -> float:
     """Of the spread of groups, what their mean has: nothing if they are all there is."""
     size = sum(k.size for k in groups)
     return math.sqrt((1 - size / n_terms) / len(groups)) if len(groups) > 1 else 0.0
