@@ -77,6 +77,7 @@ def test_parts_and_rounds_draw_batches_of_their_own():
     assert all(BALL.contains(point) for point in points)
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
 def test_weights_of_dask_arrays_go_with_their_rows():
     da = pytest.importorskip("dask.array")
     import dask
