@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adafw import charts
 from adafw.charts import Axis, Polyline, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,3 +80,26 @@ def test_names_below_stand_beneath_every_curve():
     *_, line = svg.iter("{http://www.w3.org/2000/svg}text")
     assert list(line.itertext()) == ["mean <1>", "● chosen"]
     assert 200 < float(line.get("y")) < float(svg.get("viewBox").split()[3])
+
+
+def test_axes_and_their_ticks_in_numbers():
+    one = np.array([4.0])
+    assert (Axis.around(one, 0, 1, True).low, Axis.around(one, 0, 1, True).high) == (2, 8)
+    assert (Axis.around(one, 0, 1).low, Axis.around(one, 0, 1).high) == (2, 6)
+    assert (Axis.around(0 * one, 0, 1).low, Axis.around(0 * one, 0, 1).high) == (-0.5, 0.5)
+    axis = Axis(10.0, 1000.0, 100.0, 0.0, True)
+    np.testing.assert_allclose(axis.place(np.array([10.0, 100.0, 1000.0])), [100, 50, 0])
+    assert axis.ticks() == [10, 100, 1000]
+    assert Axis(1.5, 7.0, 0, 1, True).ticks() == [2, 5]
+    assert Axis(2.1, 2.2, 0, 1, True).ticks() == [2.1, 2.2]
+    assert Axis(1e-9, 1.0, 0, 1, True).ticks() == [1e-9, 1e-7, 1e-5, 1e-3, 1e-1]
+    assert Axis(0.0, 10.0, 0, 1).ticks() == [0, 2, 4, 6, 8, 10]
+    assert Axis(0.0, 5.0, 0, 1).ticks() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(Axis(-1.0, 1.0, 0, 1).ticks(), [-1, -0.5, 0, 0.5, 1])
+
+
+def test_numbers_on_a_logarithmic_axis_stay_short():
+    written = [charts._written(v, 3, True) for v in (1e-9, 0.01, 0.00999, 9999.0, 1e4, 2.5e6)]
+    assert written == ["1e-9", "0.01", "9.99e-3", "1e+04", "1e4", "2.5e6"]
+    assert charts._written(1e-9, 3, False) == "1e-09"
+    assert [charts._digits(v) for v in ([1.0, 2.0], [1.0001, 1.0002])] == [3, 5]

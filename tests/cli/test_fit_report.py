@@ -162,3 +162,18 @@ def test_page_in_a_browser(width, wine, capsys, tmp_path):
     pixels = imread(shot)[:, :width, :3]
     assert (pixels.min(axis=2) < 0.5).mean() > 0.005  # ink
     assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).mean() > 0.001  # colour
+
+
+def test_bars_are_as_long_as_coefficients_are_large():
+    from adafw.commands import report
+
+    page = report._bars(np.array([1.0, -4.0, 0.0, 2.0]), ["a", "b_c", "none", "d"])
+    assert re.findall(r'class="(plus|minus)" style="width:([\d.]+)%"', page) == [
+        ("minus", "50.0"), ("plus", "25.0"), ("plus", "12.5"),
+    ]  # fmt: skip
+    assert "none" not in page
+    assert "smaller ones" not in page
+    assert report._bars(np.zeros(2), ["a", "b"]) == "<p>All coefficients are 0.</p>"
+    many = report._bars(np.arange(1.0, report.TOP + 4), [str(k) for k in range(99)])
+    assert many.count("<i class") == report.TOP
+    assert "and 3 smaller ones" in many

@@ -188,3 +188,13 @@ def test_damaged_checkpoints_are_refused_in_one_sentence(data, tmp_path, capsys)
         assert len(err.splitlines()) == 1
     point.write_bytes(whole)
     assert run(capsys, *words, "--resume", "--max-epochs", 3, "--tol", 0)[0] == 0
+
+
+def test_labels_that_are_no_numbers_of_a_file_of_their_own(data, tmp_path, capsys):
+    labels = tmp_path / "y.npy"
+    for bad in (np.nan, np.inf):
+        np.save(labels, np.r_[np.ones(59), bad])
+        code, _, err = run(capsys, "fit", data, "--labels", labels, "-o", tmp_path / "m")
+        assert (code, f"{labels} must have finite targets, got NaN or infinity" in err) == (2, True)
+    np.save(labels, np.where(np.load(data)[:, 0] > 0, "yes", "no"))
+    assert run(capsys, "fit", data, "--labels", labels, "-o", tmp_path / "m")[0] == 0

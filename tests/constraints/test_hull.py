@@ -91,3 +91,19 @@ def test_the_second_way_finds_what_the_first_does(monkeypatch):
     wanted = Hull(vertices).project(x)
     monkeypatch.setattr(hull, "_by_active_set", lambda A, b: np.eye(1, A.shape[1])[0])
     np.testing.assert_allclose(Hull(vertices).project(x), wanted, rtol=1e-7)
+
+
+def test_weights_where_all_vertices_are_the_point():
+    one = Hull(np.ones((3, 2)))
+    np.testing.assert_array_equal(one.weights(np.ones(2)), [1, 0, 0])
+    np.testing.assert_allclose(one.project(np.array([4.0, -2])), [1, 1])
+
+
+def test_both_solvers_find_the_weights():
+    A = np.vstack([np.array([[1.0, -1, 2], [1, 1, -3]]), np.ones(3)])
+    b = np.array([0.0, 0.0, 1.0])
+    for solve in (hull._by_active_set, hull._by_bounds):
+        w = solve(A, b)
+        assert w.sum() == pytest.approx(1)
+        np.testing.assert_allclose(w, hull._by_active_set(A, b), atol=1e-12)
+    np.testing.assert_allclose(A[:2] @ w, 0, atol=1e-12)

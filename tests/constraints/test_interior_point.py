@@ -78,3 +78,26 @@ def test_singular_systems_are_solved_where_they_can_be():
     solved = spd_solver(matrix)(matrix @ y)
     np.testing.assert_allclose(matrix @ solved, matrix @ y, atol=1e-9)
     np.testing.assert_allclose(spd_solver(np.diag([2.0, 0.0]))(np.array([4.0, 1.0])), [2, 0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_newtons_method_on_multipliers_finds_the_same_point_by_itself(seed):
+    """It is not a way to fail quickly: where the metric is even enough, it needs no other."""
+    rng = np.random.default_rng(seed)
+    x, h, low, high, A, less, b = problem(rng, 20, 0, 5, 0.5)
+    path = interior_point._CentralPath(x, h / h.max(), low, high, dense_rows(A, less), b)
+    found = interior_point._by_dual_newton(path)
+    point = path.start()
+    for _ in range(40):
+        point = path.next(point)
+    np.testing.assert_allclose(found, point.v, atol=1e-7)
+
+
+def test_without_bounds_one_step_of_the_central_path_is_the_formula():
+    rng = np.random.default_rng(4)
+    A, b, x = rng.standard_normal((3, 7)), rng.standard_normal(3), rng.standard_normal(7)
+    h, free = 10 ** rng.uniform(-2, 2, 7), np.full(7, np.inf)
+    rows = dense_rows(A, np.zeros(3, dtype=bool))
+    path = interior_point._CentralPath(x, h / h.max(), -free, free, rows, b)
+    expected = x - (A / h).T @ np.linalg.solve((A / h) @ A.T, A @ x - b)
+    np.testing.assert_allclose(path.next(path.start()).v, expected, atol=1e-9)

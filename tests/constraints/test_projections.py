@@ -1,5 +1,7 @@
 """Projections in a diagonal metric against an independent search for the multiplier."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import adafw
+from adafw import arrays
+from adafw.arrays import LONG
 from adafw.constraints import projections
 
 SIZES = st.integers(1, 12)
@@ -227,3 +231,31 @@ def test_a_knapsack_that_is_full_but_for_rounding_stays_so():
     for total in (2 - 2e-16, 2.0, 2 + 4e-16):
         l = projections._knapsack(size, np.ones(4), 1.0, total)
         assert abs(np.clip(size - l, 0, 1).sum() - total) <= 1e-15
+
+
+def test_all_ways_to_a_level_find_the_same():
+    """By rounds, by rounds in one pass over long vectors, and by sorting."""
+    for n, seed in itertools.product((1, 2, 50, LONG - 1, LONG, LONG + 1), range(3)):
+        rng = np.random.default_rng(seed)
+        a, h = np.abs(rng.standard_cauchy(n)), 10 ** rng.uniform(-2, 2, n)
+        total = 0.3 * a.sum()
+        kept = a.copy()
+        level = projections._level(a, h, total)
+        assert np.maximum(a - level / h, 0).sum() == pytest.approx(total)
+        assert projections._level_by_sorting(a, 1 / h, total) == pytest.approx(level)
+        np.testing.assert_array_equal(a, kept)
+
+
+def test_a_level_that_takes_many_rounds_is_found_by_sorting():
+    """Entries that grow geometrically leave one by one."""
+    for n in (60, LONG + 60):
+        a = np.zeros(n)
+        a[:60] = 3.0 ** np.arange(60)
+        level = projections._level(a, np.ones(n), 1e-3)
+        assert level == pytest.approx(3.0**59 - 1e-3)
+        assert np.maximum(a - level, 0)[:59].max() == 0
+
+
+def test_order_from_large_to_small_keeps_ties():
+    order = arrays.argsort_descending(np.array([1.0, 3, 2, 3, -1, 2]))
+    np.testing.assert_array_equal(order, [1, 3, 2, 5, 0, 4])

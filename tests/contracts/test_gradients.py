@@ -172,3 +172,19 @@ def test_counts_and_limits_follow_the_coin(kind, logistic):
     assert 20 <= r.trace[-1].epoch < 21
     steps = np.diff(r.trace["gradient_evaluations"])
     assert set(steps.tolist()) == {8, 60}
+
+
+@pytest.mark.parametrize("make", [gradients.LSVRG, gradients.PAGE])
+def test_what_tossed_estimates_cost(make):
+    """At most an exact gradient or two batches, whichever is more; in truth what the coin said."""
+    small, large = make(3), make(30)
+    assert [g.evaluations(1, 40) for g in (small, large)] == [40, 60]
+    assert small.spent(1, 40, {"exact": 1}) == 40
+    assert small.spent(1, 40, {"exact": 0}) == 6
+
+
+def test_the_coin_of_lsvrg():
+    by_size, given = gradients.LSVRG(10), gradients.LSVRG(10, probability=lambda t: t / 10)
+    assert [by_size.is_exact(1, 40, toss) for toss in (0.2499, 0.25)] == [True, False]
+    assert [given.is_exact(t, 40, 0.15) for t in (0, 1, 2)] == [True, False, True]
+    assert by_size.is_exact(0, 40, 0.99)

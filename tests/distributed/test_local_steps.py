@@ -5,7 +5,7 @@ import pytest
 
 import adafw
 from adafw.constraints.counted import CountedSet
-from adafw.distributed.local_run import run_locally
+from adafw.distributed.local_run import _FromExact, run_locally
 from adafw.distributed.local_steps import LocalSteps
 from adafw.gradients.base import draw
 from adafw.schedules import OpenLoop
@@ -98,3 +98,12 @@ def test_weights_of_dask_arrays_go_with_their_rows():
             assert found == [None] * 3
         else:
             np.testing.assert_array_equal(np.concatenate(found), w)
+
+
+def test_ends_of_the_share_of_rows():
+    for share in (1e-9, 1.0):
+        LocalSteps(STEP, share=share)
+    for share in (0.0, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=r"share must be a number in \]0, 1\]"):
+            LocalSteps(STEP, share=share)
+    assert [_FromExact(0.25).evaluations(0, m) for m in (1, 8, 9)] == [1, 2, 3]

@@ -56,3 +56,11 @@ def test_moves_make_loads_even_and_none_is_in_vain(seed):
 def test_one_part_has_nowhere_better_to_go():
     assert placed(["a"]).moves({"a": BIG, "b": BIG}) == []
     assert placed(["a", "gone"]).moves({"a": BIG, "b": BIG}) == []
+
+
+def test_the_part_moves_that_is_nearest_to_half_the_gap():
+    placement = placed(["a", "a", "a"], [10, 55, 35])
+    assert placement.moves({"a": BIG, "b": BIG})[0] == (1, "b")  # of 100, 50 are too many
+    assert placement.parts_of("a") == [0, 1, 2]
+    assert placement.groups([2, 0]) == {"a": [0, 2]}
+    assert placement.moves({"a": BIG}) == []

@@ -1,5 +1,7 @@
 """Rows on workers give what the matrix gives, as all rows do."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -191,3 +193,19 @@ def test_chosen_columns_have_working_sets_of_their_own(pair):
     close(working.dot(np.array([1.0, -2.0])), exact @ [1.0, -2.0], 10)
     here, numbers = narrow.holding(np.array([2, 0]))
     close(here.combine(p)[numbers], p @ exact, 10)
+
+
+def test_status_tells_what_was_moved_since_the_last_one(pair, monkeypatch):
+    _, rows = pair
+    rows.status()
+    then, before = rows._clock
+    rows.dot(np.ones(14))
+    sent, received = rows.traffic.sent - before.sent, rows.traffic.received - before.received
+    assert min(sent, received) > 0
+    clock = SimpleNamespace(monotonic=lambda: then + 2.0)
+    monkeypatch.setattr("adafw.distributed.rows.time", clock)
+    workers, per_second, bytes_per_second = rows.status().split(", ")
+    assert workers == f"{len(rows.engine.placement.workers)} workers"
+    assert per_second == f"{120 / 2:.3g} rows/s"
+    assert bytes_per_second == f"{(sent + received) / 2 / 1e6:.3g} MB/s"
+    assert rows.status().endswith(", 0 rows/s, 0 MB/s")

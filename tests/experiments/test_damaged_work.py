@@ -1,6 +1,8 @@
 """Damaged files in an experiment's work folder, and labels that look like formulas."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,3 +110,17 @@ def test_dollars_begin_no_formula(work, tmp_path):
     outcome = collect(spec, about, items, 1)
     svg = figures.save(outcome, tmp_path)
     assert svg.startswith("<?xml")
+
+
+def test_the_objective_that_is_held_is_that_of_the_item(work, tmp_path):
+    """Items of one case share it; other data, another loss or another shape make it anew."""
+    from adafw.experiments.convex.run import objective
+
+    _, items, _ = work
+    f = objective(items[0])
+    assert objective(items[1]) is f
+    copied = tmp_path / "copied"
+    shutil.copytree(items[0].parts, copied)
+    other = replace(items[0], parts=copied)
+    assert objective(other) is not f
+    assert objective(other) is objective(other)

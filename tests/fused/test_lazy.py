@@ -178,3 +178,16 @@ def test_it_is_chosen_where_features_by_far_outnumber_the_non_zeros_of_a_batch()
         assert paths.find(f, constraint, algo).name == name
     assert paths.find(f, ball, adafw.SVRF()).name == "fused"
     assert paths.find(f, adafw.LInfBall(1.0), adafw.CSFW(batch_size=10)).name == "fused"
+
+
+def test_accumulators_survive_a_gradient_that_is_zero_everywhere():
+    """All margins are beyond the hinge, so that g = 0; some columns have not been seen."""
+    A = sparse.csr_array(np.array([[1.0, 0, 0], [1, 2, 0], [2, 0, 0], [1, 1, 0]]))
+    f = adafw.LinearModel(A, np.ones(4), adafw.losses.SquaredHinge())
+    ball, algo = adafw.L1Ball(5.0), adafw.AdaCSFW(1.0, 1, batch_size=4)
+    s = after(solver.run, f, ball, algo, [30])
+    assert not s.gradient["gradient"].any()
+    squares = s.step["sum_squares"].copy()
+    assert squares.tolist()[2] == 0 < squares[0]
+    LAZY.run(f, ball, algo, s, 3)
+    np.testing.assert_array_equal(s.step["sum_squares"], squares)

@@ -268,3 +268,47 @@ def test_stopping_before_and_after_every_coin_changes_no_bit(probability):
     whole = after(FUSED.run, f, constraint, algo, [25])
     assert same_bits(whole, after(FUSED.run, f, constraint, algo, [1] * 25))
     assert same_counts(whole, after(solver.run, f, constraint, algo, [25]))
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("K", [0, 2, "projected"])
+def test_an_infinite_gradient_ends_a_run_on_every_path(K, bad):
+    """The value is finite at the start, the gradient in one entry is not: infinity, or NaN."""
+    A = np.ones((4, 3))
+    A[:, 0] = 1e160
+    y = np.full(4, -1e150)
+    if np.isnan(bad):  # +inf and -inf in one sum
+        A[:2, 0], y[:2] = -1e160, -1e150
+    f = adafw.LinearModel(A, y, adafw.losses.Squared())
+    algorithm = {
+        0: adafw.CSFW(batch_size=4), 2: adafw.AdaCSFW(1.0, 2, batch_size=4),
+        "projected": adafw.AdaGrad(1.0, gradient=adafw.gradients.CSFW(4)),
+    }[K]  # fmt: skip
+    ends = []
+    for path in ("generic", "fused"):
+        with np.errstate(all="ignore"):
+            r = adafw.minimize(f, adafw.L1Ball(1.0), algorithm, max_iterations=3, path=path, seed=1)
+        assert np.isfinite(r.x).all()
+        ends.append((r.status, r.state.t))
+    assert ends[0] == ends[1]
+    assert ends[0][0] == "diverged"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("K", [2, "projected"])
+def test_squares_that_overflow_end_a_run_on_every_path(K, dtype):
+    """Value and gradient are finite, the sum of squares is not."""
+    size = 1e80 if dtype is np.float64 else 1e10
+    A = np.ones((4, 3), dtype)
+    A[:, 0] = size
+    f = adafw.LinearModel(A, np.full(4, -size), adafw.losses.Squared())
+    algorithm = {
+        2: adafw.AdaCSFW(1.0, 2, batch_size=4),
+        "projected": adafw.AdaGrad(1.0, gradient=adafw.gradients.CSFW(4)),
+    }[K]
+    ends = []
+    for path in ("generic", "fused"):
+        with np.errstate(all="ignore"):
+            r = adafw.minimize(f, adafw.L1Ball(1.0), algorithm, max_iterations=3, path=path, seed=1)
+        ends.append((r.status, r.state.t, r.x.tolist()))
+    assert ends[0] == ends[1]

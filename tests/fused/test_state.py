@@ -6,8 +6,10 @@ from fused_problems import after, fresh, linear_model, same_bits, same_counts
 
 import adafw
 from adafw import fused, gradients, solver
+from adafw.fitting import checkpoint, model
 from adafw.fused.lazy import LazyL1
 from adafw.fused.linear import LinearBalls
+from adafw.io import parts
 
 F = linear_model(60, 90, 1, density=0.08)
 ALGORITHMS = {
@@ -100,6 +102,14 @@ def test_workspaces_are_plain_and_leave_with_their_path(path, name, ball):
     rest = adafw.minimize(*problem, state=r.state, max_iterations=30, path="generic")
     assert rest.state.workspace == {}
     assert r.state.workspace != {}, "the state that was given must not change"
+
+
+def test_formats_change_on_purpose_only():
+    """What other versions wrote is told by these numbers."""
+    f = linear_model(4, 3)
+    s = fresh(f, adafw.L1Ball(1.0), adafw.FW())
+    assert s.to_arrays()["format"] == 2
+    assert (model.FORMAT, checkpoint.FORMAT, parts._FORMAT) == (1, 2, 1)
 
 
 def test_states_of_the_first_format_are_refused():

@@ -1,5 +1,6 @@
 """Files that another process writes to, or cuts short, while they are read."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from adafw.datasets import load_parts, read_libsvm, save_parts
 from adafw.io import libsvm, tables
-from adafw.io.damage import FileChanged
+from adafw.io.damage import FileChanged, is_damage, reason
 from adafw.io.packed import opened, whole_lines
 from adafw.io.tables import read_pieces
 from adafw.kernels.libsvm import FULL, Filled, Stretch, count, parse
@@ -216,3 +217,12 @@ def test_opened_tells_a_change_even_where_it_broke_the_reading(tmp_path):
         change_and_break()
     with pytest.raises(ValueError, match="must be a whole file, got a damaged one"), opened(path):
         raise EOFError
+
+
+def test_what_tells_of_bytes_and_what_of_the_disk():
+    for error in (ValueError(), EOFError(), OSError(), OSError(errno.EINVAL, "seek")):
+        assert is_damage(error)
+    for error in (FileChanged("f"), OSError(errno.EIO, "disk"), FileNotFoundError(2, "no")):
+        assert not is_damage(error)
+    assert reason(ValueError("two\n lines.")) == ": two lines"
+    assert reason(ValueError()) == ""

@@ -244,3 +244,47 @@ def test_bad_options(tmp_path):
     with pytest.raises(ValueError, match=r"y must have shape \(2,\), got \(1,\)"):
         write_libsvm(tmp_path / "out", np.eye(2), [1])
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_the_same_in_pieces_of_any_size(tmp_path, monkeypatch):
+    """One piece, two, or one a line; with blank lines and comments between them."""
+    text = b"1 1:0.5 3:-2\n-1 2:1e-3\n\n2 9:4\n# none\n3 1:1 2:2\n"
+    whole = read(tmp_path, text, query_id=True)
+    assert whole[0].shape == (4, 9)
+    for size in range(1, len(text) + 2):
+        monkeypatch.setattr("adafw.io.libsvm._CHUNK_BYTES", size)
+        again = read(tmp_path, text, query_id=True)
+        assert_same(again[:2], whole[:2])
+        assert len(again[2]) == 4
+
+
+def test_entries_that_are_given_twice_are_written_once(tmp_path):
+    twice = (np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4]))
+    A = sparse.csr_array(twice, shape=(2, 3))
+    write_libsvm(tmp_path / "file.svm", A, [1, -1])
+    assert (tmp_path / "file.svm").read_text() == "1 1:2 3:5\n-1 2:8\n"
+    assert A.nnz == 4  # what was given stays as it was
+
+
+@pytest.mark.parametrize("size", [1, 9, 30, 1 << 20])
+def test_lines_of_messages_are_found_in_pieces_of_any_size(tmp_path, monkeypatch, size):
+    from adafw.io import libsvm
+
+    monkeypatch.setattr(libsvm, "_CHUNK_BYTES", size)
+    path = tmp_path / "f.svm"
+    path.write_bytes(b"# 7:1\n1 1:2 17:3\n\n-1 2:1 # 70:1\n1 07:5\n  2 70:1\n")
+    lines = [libsvm.line_with_id(path, wanted) for wanted in (1, 2, 7, 17, 70, 3)]
+    assert lines == [2, 4, 5, 2, 6, None]
+    samples = [libsvm.line_of_sample(path, number) for number in range(5)]
+    assert samples == [2, 4, 5, 6, None]
+
+
+def test_what_is_written_must_fit(tmp_path):
+    path = tmp_path / "f.svm"
+    with pytest.raises(ValueError, match=r"y must have shape \(2,\), got \(3,\)"):
+        write_libsvm(path, np.eye(2), [1, 2, 3])
+    with pytest.raises(ValueError, match=r"query_id must have shape \(2,\), got \(1,\)"):
+        write_libsvm(path, np.eye(2), [1, 2], query_id=[3])
+    assert not path.exists()
+    write_libsvm(path, np.eye(2), [1, 2], query_id=[3, 4], zero_based=True)
+    assert path.read_text() == "1 qid:3 0:1\n2 qid:4 1:1\n"

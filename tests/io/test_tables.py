@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from adafw.datasets import save_parts
 from adafw.io import tables
 from adafw.io.libsvm import write_libsvm
-from adafw.io.tables import ColumnChoice, format_of, read_pieces, read_table
+from adafw.io.tables import ColumnChoice, columns, format_of, read_pieces, read_table
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +264,85 @@ def test_damaged_bytes_give_a_table_or_a_sentence(name, data, tmp_path):
             said.append(str(error))
     assert len(said) > 20
     assert all(len(words.splitlines()) == 1 for words in said)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_matrices_stored_by_rows_or_columns_are_read_in_pieces(
+    tmp_path, order, packed, monkeypatch
+):
+    monkeypatch.setattr(tables, "PIECE_ROWS", 4)
+    X = np.asarray(np.random.default_rng(0).normal(size=(11, 3)), order=order)
+    path = tmp_path / ("x.npy.gz" if packed else "x.npy")
+    opener = gzip.open if packed else open
+    with opener(path, "wb") as file:
+        np.save(file, X)
+    pieces = list(read_pieces(path, "npy", ColumnChoice(), np.dtype(float), with_target=True))
+    assert [len(piece.y) for piece in pieces] == [4, 4, 3]
+    np.testing.assert_array_equal(np.concatenate([piece.X for piece in pieces]), X[:, :2])
+    np.testing.assert_array_equal(np.concatenate([piece.y for piece in pieces]), X[:, 2])
+
+
+def test_targets_may_be_text(tmp_path):
+    path = tmp_path / "text.npz"
+    for y in (np.array(["no", "yes"]), np.array([b"no", b"yes"])):
+        np.savez(path, X=np.eye(2), y=y)
+        assert read_table(path).y.tolist() == ["no", "yes"]
+    np.savez(path, X=np.eye(2), y=np.array([1, 2]))
+    assert read_table(path).y.dtype.kind == "i"  # whole numbers stay whole
+    for y, told in (
+        (np.array([1j, 2]), "must hold numbers or text"),
+        (np.array([1.0, np.nan]), "must have finite targets"),
+        (np.ones(3), "one target a row: 2 rows"),
+    ):
+        np.savez(path, X=np.eye(2), y=y)
+        with pytest.raises(ValueError, match=told):
+            read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        ({"X": np.ones(3), "y": np.ones(3)}, "must hold a matrix of numbers X"),
+        ({"X": np.array([["a"]]), "y": np.ones(1)}, "must hold a matrix of numbers X"),
+        ({"X": np.ones((0, 3)), "y": np.ones(0)}, "at least one sample"),
+        ({"X": np.array([[np.inf]]), "y": np.ones(1)}, "must have finite features"),
+        ({"y": np.ones(1)}, r"must hold X \(and y\)"),
+        ({"X": np.eye(2)}, "must hold targets y beside X"),
+        ({"data": np.ones(1), "indices": np.array([5]), "indptr": np.array([0, 1]),
+          "shape": np.array([1, 2]), "y": np.ones(1)}, "must hold a sparse matrix in CSR form"),
+    ],
+)  # fmt: skip
+def test_archives_that_hold_something_else(tmp_path, arrays, told):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=told):
+        read_table(tmp_path / "a.npz")
+
+
+def test_targets_of_pieces_are_text_if_any_of_them_is():
+    numbers, words = np.array([1.0, 2.5]), np.array(["a", "b"])
+    np.testing.assert_array_equal(columns.joined_targets([numbers, numbers]), [1, 2.5, 1, 2.5])
+    assert columns.joined_targets([numbers, words]).tolist() == ["1", "2.5", "a", "b"]
+
+
+def test_which_column_is_the_target():
+    names = ["a", "b", "1"]
+    where = [("b", 1), ("1", 2), ("0", 0), ("-1", 2), (None, 2)]
+    for wanted, position in where:
+        assert columns._position(wanted, names, 3, "f", True) == position
+    assert columns._position("1", None, 3, "f", True) == 1
+    assert columns._position(None, names, 3, "f", False) is None
+    for wanted in ("c", "3", "-4"):
+        assert columns._position(wanted, names, 3, "f", False) is None
+        with pytest.raises(ValueError, match="must have a target column"):
+            columns._position(wanted, names, 3, "f", True)
+
+
+def test_parts_in_memory_are_looked_at_for_what_is_not_finite(tmp_path):
+    """Those that are streamed are not: that would be a pass over all of them."""
+    folder = tmp_path / "parts"
+    save_parts(folder, sparse.csr_array(np.eye(3)), np.ones(3))
+    assert read_table(folder, "parts").X.shape == (3, 3)
+    np.save(folder / "data.npy", [1.0, np.nan, 1.0])
+    with pytest.raises(ValueError, match="must have finite features, got NaN or infinity"):
+        read_table(folder, "parts")

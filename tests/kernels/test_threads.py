@@ -41,6 +41,8 @@ def test_ranges_cover_everything_once():
         for parts in (1, 3, 7):
             ranges = threads.bounds(n, parts)
             assert [k for first, last in ranges for k in range(first, last)] == list(range(n))
+            lengths = [last - first for first, last in ranges]
+            assert max(lengths) - min(lengths) <= 1
 
 
 def test_cores_follow_the_environment(monkeypatch):
@@ -87,3 +89,10 @@ def test_cores_are_those_the_process_may_run_on():
     env["PYTHONPATH"] = str(Path(adafw.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout == "1\n", done.stderr
+
+
+def test_the_number_of_threads_that_is_asked_for(monkeypatch):
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    for asked, count in (("3", 3), ("4,2", 4), ("0", allowed), ("many", allowed), ("", allowed)):
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        assert threads.cores() == count

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from adafw import metrics
+from adafw.arrays import LONG
 
 T = 12
 
@@ -264,3 +265,23 @@ def test_adabound_refuses_bounds_that_part_later():
     metric = metrics.AdaBound(0.1, lambda t: 1.0 if t != 3 else 2.0)
     with pytest.raises(ValueError, match=r"at t = 3 they are 0\.1 and 2, at t = 2 0\.1 and 1"):
         run(metric, np.ones((5, 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_adagrad_of_long_vectors_is_that_of_short_ones(dtype):
+    """From some length on one pass does it all; offset, squares and their sum are the same."""
+    rng = np.random.default_rng(0)
+    metric, x = metrics.AdaGrad(offset=0.5), np.zeros(LONG + 3, dtype)
+    metric.prepare(x)
+    state, squares = metric.init(x), np.zeros_like(x)
+    for t in range(3):
+        g = rng.standard_normal(x.size).astype(dtype)
+        m, h, state = metric.update(g, t, state)
+        squares += g * g
+        assert h.dtype == dtype
+        np.testing.assert_array_equal(m, g)
+        np.testing.assert_allclose(state["sum_squares"], squares, rtol=1e-6)
+        np.testing.assert_allclose(h, 0.5 + np.sqrt(squares), rtol=1e-6)
+    strided = rng.standard_normal((x.size, 2)).astype(dtype)[:, 0]
+    _, h, state = metric.update(strided, 3, state)
+    np.testing.assert_allclose(h, 0.5 + np.sqrt(squares + strided**2), rtol=1e-6)

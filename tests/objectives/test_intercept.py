@@ -164,3 +164,25 @@ def test_repr_and_description():
     assert repr(f) == "WithIntercept(LinearModel(60 x 5 dense, Logistic))"
     assert f.describe()["model"]["name"] == "LinearModel"
     assert f.smoothness == f.model.smoothness
+
+
+@pytest.mark.parametrize("seed", [1912, 2293, 497, 634])
+def test_guesses_that_do_not_get_nearer_give_way(seed):
+    """Newton's method alone creeps along the bends of these losses, for 40 passes and more."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(3, 20))
+    y = np.round(5 * rng.standard_cauchy(m), 1)
+    passes = []
+
+    class Watched(LinearModel):
+        def sides_at(self, z, b):
+            passes.append(b)
+            return super().sides_at(z, b)
+
+    model = Watched(np.zeros((m, 1)), y, losses.Huber(0.7))
+    f = WithIntercept(model)
+    passes.clear()
+    z = np.round(3 * rng.normal(size=m), 1)
+    b = f.shift(z)
+    assert len(passes) <= 12
+    assert abs(model.slopes_at(z + b).sum()) <= 1e-12

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import adafw
 from adafw import losses
+from adafw.objectives import Quadratic
 
 LOSSES = [
     losses.Squared(),
@@ -91,3 +92,20 @@ def test_objectives_without_smoothness_say_so():
         _ = model(losses.Poisson()).smoothness
     with pytest.raises(TypeError, match="does not know its smoothness constant L"):
         _ = as_user_sum(model(losses.Squared())).smoothness
+
+
+def test_a_line_through_a_quadratic_model():
+    rng = np.random.default_rng(3)
+    B, x, d = rng.standard_normal((4, 4)), rng.standard_normal(4), rng.standard_normal(4)
+    f = Quadratic(rng.standard_normal(4), rng.standard_normal(4), B @ B.T)
+    line = f.along(x, d)
+    for gamma in (0.0, 0.3, 1.0):
+        assert line.value(gamma) == pytest.approx(f.value(x + gamma * d), rel=1e-12)
+        assert line.slope(gamma) == pytest.approx(f.gradient(x + gamma * d) @ d, rel=1e-12)
+    assert line.curvature == pytest.approx(d @ B @ B.T @ d, rel=1e-12)
+    assert f.value(f.centre) == 0
+    np.testing.assert_array_equal(f.gradient(f.centre), f.linear)
+    step = 1e-6
+    slope = (f.value(x + step * d) - f.value(x - step * d)) / (2 * step)
+    assert f.gradient(x) @ d == pytest.approx(slope, rel=1e-7)
+    np.testing.assert_allclose(f.hessian_product(x)(d), f.gradient(x + d) - f.gradient(x))

@@ -132,3 +132,12 @@ def test_a_counted_objective_counts_second_derivatives():
     np.testing.assert_array_equal(f.hessian(x), OBJECTIVES["logistic"].hessian(x))
     assert f.has_hessian
     assert (f.hessians, f.gradients, f.values) == (2, 0, 0)
+
+
+def test_moves_across_a_bend_are_met_unless_they_are_rounding():
+    """Beyond the hinge there is no curvature; within a few 1e-6 of it a difference tells of it."""
+    f = LinearModel(np.eye(3), np.ones(3), losses.SquaredHinge())
+    z = np.full(3, 1 + 1e-9)
+    met = f.bends(z, [np.array([-2.5e-6, -1.5e-6, 2.5e-6])])
+    inside = losses.SquaredHinge().second(np.zeros(1), np.ones(1))
+    np.testing.assert_allclose(met, [inside[0], 0, 0], rtol=1e-2)

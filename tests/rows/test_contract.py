@@ -9,6 +9,7 @@ from scipy import sparse
 
 from adafw.datasets import load_parts, save_parts
 from adafw.rows import CentredRows, CSRRows, DenseRows, EntryRows, MatrixRows, Rows, as_rows
+from adafw.rows.base import read_only
 
 
 def matrix(dtype=np.float64, m=30, n=6):
@@ -221,3 +222,12 @@ def test_no_entries_at_all():
     rows = as_rows(sparse.csr_array((3, 2)))
     assert (rows.stored, rows.largest) == (0, 0.0)
     close(rows.dot_columns(np.ones(3)), np.zeros(2))
+
+
+def test_what_is_read_only_cannot_be_written_and_leaves_the_rest_alone():
+    array = np.arange(3.0)
+    view = read_only(array)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 9.0
+    array[0] = 5.0
+    assert view[0] == 5.0

@@ -37,3 +37,11 @@ def test_sparse_and_small_data_have_none():
     A = factors()[0]
     assert as_rows(sparse.csr_matrix(A)).sketch(np.ones(256)) is None
     assert as_rows(A[:4000]).sketch(np.ones(256)) is None
+
+
+def test_how_many_rows_it_looks_at():
+    """Two a column, and never more than every eighth."""
+    for m, step in ((4400, 8), (5120, 10), (8192, 16)):
+        found = as_rows(factors(m)[0]).sketch(np.ones(256))
+        assert found.step == step
+        assert found.images.shape == (-(-m // step), RANK)

@@ -11,6 +11,7 @@ from adafw.sklearn import (
     MatrixCompletion,
     radius_path,
 )
+from adafw.sklearn.refusals import in_one_sentence
 
 
 @pytest.mark.parametrize("make", [FrankWolfeClassifier, FrankWolfeClassifierCV])
@@ -43,3 +44,18 @@ def test_what_else_was_not_one_sentence_of_ours():
                 radius_path(X, y, radii=radii, eps=eps)
     with pytest.raises(TypeError, match=r"^result must be what minimize returns"):
         ConvergenceDisplay.from_result(3)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Input X contains NaN.\nPages", "Input X contains NaN; fill them in (sklearn.impute) or"),
+        ("Input X contains NaN.", "Input X contains NaN."),  # short enough
+        ("Something else.\nPages", "Something else.\nPages"),  # nothing better is known
+    ],
+)
+def test_only_what_is_long_and_known_is_said_otherwise(said, kept):
+    with pytest.raises(ValueError, match=r"Something|Input") as told, in_one_sentence():
+        raise ValueError(said)
+    assert str(told.value).startswith(kept)
+    assert ("\n" in str(told.value)) == ("\n" in kept)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import adafw
+from adafw import steps
 from adafw.steps import ActiveSet, AwayStep, Backtracking, LineSearch, ShortStep
 
 PRESETS = {"AFW": adafw.AFW, "PFW": adafw.PFW, "BPCG": adafw.BPCG}
@@ -218,3 +219,21 @@ def test_an_away_step_goes_as_far_as_the_weight_it_takes(b, weights):
     x, state = step.update(f, adafw.Simplex(1.0), x, f.gradient(x), 1, {**step.init(x), **state})
     np.testing.assert_allclose(x, np.clip(b, 0, 1), atol=1e-15)
     np.testing.assert_allclose(state["weights"], weights, atol=1e-15)
+
+
+@pytest.mark.parametrize("make", [steps.AwayStep, steps.PairwiseStep, steps.BlendedPairwiseStep])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_promised_gap_never_rises(make, lazy):
+    """phi is the least gap that was seen: what a lazy step measures itself by."""
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.normal(size=(30, 6)), rng.normal(size=30), adafw.losses.Squared())
+    step, ball, x = make(lazy=lazy), adafw.L1Ball(1.0), np.zeros(6)
+    x[0], state, promised = 1.0, {}, []
+    for t in range(25):
+        x, state = step.update(f, ball, x, f.gradient(x), t, state)
+        promised.append(state["phi"])
+    assert (np.diff(promised) <= 0).all()
+    x, state = step.update(
+        f, ball, x, f.gradient(x) + rng.normal(size=6), 25, {**state, "phi": 0.0}
+    )
+    assert state["phi"] == 0.0

@@ -136,6 +136,10 @@ def test_a_large_simplex_is_bounded_by_the_sum_of_ranges(monkeypatch):
     assert large.data_diameter_1 == pytest.approx(ranges.sum(), rel=1e-14)
     assert large.data_diameter_1 >= small.data_diameter_1
     assert "data_diameter_1" not in large.exact
+    for most, exact in ((N * N * 11 - 1, False), (N * N * 11, True)):
+        monkeypatch.setattr(problem_constants, "_PAIRS", most)
+        found = theory.data_constants(f, adafw.Simplex(2.0))
+        assert ("data_diameter_1" in found.exact) == exact
 
 
 @pytest.mark.parametrize("constraint", [adafw.L1Ball(1.5), adafw.L2Ball(2.0), adafw.LInfBall(0.3)])

@@ -160,3 +160,44 @@ def test_what_they_are_about(f):
     known = theory.Constants(1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="these rates are about convex objectives"):
         theory.sliding(wave, SETS[0], known=known)
+
+
+def test_variances_follow_what_changes_with_t():
+    """The recursions of the docstring, of batch sizes, chances and steps that differ at each t."""
+    m, T = 20, 6
+    c = theory.Constants(smoothness=3.0, gradient_bound=2.0, diameter=5.0)
+    size, chance = (lambda t: t + 2), (lambda t: 0.1 * (t + 1))
+    gamma = adafw.schedules.OpenLoop()
+
+    def found(gradient):
+        return theory.rates.variances(gradient, gamma, c, m, T)
+
+    a = [0.0] + [15.0 * gamma(t) for t in range(T - 1)]
+    y, saga = 4.0, []
+    for t in range(T):
+        q = 1 - (1 - 1 / m) ** size(t - 1)
+        y = y if t == 0 else q * a[t] ** 2 + (1 - q) * (y**0.5 + a[t]) ** 2
+        saga.append(y / size(t))
+    np.testing.assert_allclose(found(gradients.SAGA(size)), saga)
+    y, lsvrg = 0.0, [0.0]
+    for t in range(1, T):
+        p = 1.0 if t == 1 else chance(t - 1)
+        y = p * a[t] ** 2 + (1 - p) * (y**0.5 + a[t]) ** 2
+        lsvrg.append((1 - chance(t)) * y / size(t))
+    np.testing.assert_allclose(found(gradients.LSVRG(size, probability=chance)), lsvrg)
+    s, page = 0.0, [0.0]
+    for t in range(1, T):
+        s = (1 - chance(t)) * (s + a[t] ** 2 / size(t))
+        page.append(s)
+    np.testing.assert_allclose(found(gradients.PAGE(size, probability=chance)), page)
+    s, momentum = 0.0, []
+    for t in range(T):
+        before = 2.0 if t == 0 else s**0.5 + a[t]
+        s = (1 - chance(t)) ** 2 * before**2 + chance(t) ** 2 * 4 / size(t)
+        momentum.append(s)
+    np.testing.assert_allclose(found(gradients.Momentum(size, forgetting=chance)), momentum)
+    usual = 1 - min(1, 4 / m)
+    one = found(gradients.LSVRG(4))[1]
+    assert one == pytest.approx(usual * a[1] ** 2 / 4)
+    one = found(gradients.PAGE(4))[1]
+    assert one == pytest.approx((1 - 4 / (m + 4)) * a[1] ** 2 / 4)

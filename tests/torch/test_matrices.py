@@ -1,5 +1,7 @@
 """Matrix sets on tensors: (out, rest) shapes, and the two balls without decompositions."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from adafw.torch import (
     gap,
     make_feasible,
 )
+from adafw.torch.matrices import DecomposedBall
 
 SHAPES = [(1, 1), (1, 6), (9, 1), (12, 30), (30, 12), (40, 40)]
 
@@ -164,3 +167,47 @@ def test_a_set_made_for_one_shape_takes_weights_of_that_size():
     wrong = [{"params": [conv.weight], "constraint": adafw.Box(-bounds[:2], bounds[:2])}]
     with pytest.raises(ValueError, match="this Box holds points of shape"):
         AdamSFW(wrong, lr=0.1)
+
+
+@pytest.mark.parametrize("radius", [0.7, 3.0])
+@pytest.mark.parametrize("ball", [DecomposedBall, NewtonSchulzBall, PowerNuclearBall])
+def test_numbers_of_a_ball_are_those_of_the_exact_one(ball, radius):
+    """Norms, gap, violation, projection and diameter, against the sets for arrays."""
+    rng = np.random.default_rng(0)
+    ours = ball(radius)
+    exact = (adafw.NuclearBall if ball is PowerNuclearBall else adafw.SpectralBall)(radius)
+    for scale in (0.01, 2.0):
+        x, g = scale * rng.standard_normal((5, 3)), rng.standard_normal((5, 3))
+        a, b = torch.from_numpy(x), torch.from_numpy(g)
+        assert ours.gap(a, b) == pytest.approx(exact.gap(x, g))
+        assert ours.violation(a) == pytest.approx(exact.violation(x), abs=1e-14)
+        np.testing.assert_allclose(ours.project(a).numpy(), exact.project(x), atol=1e-12)
+    assert ours.diameter((5, 3)) == pytest.approx(exact.diameter((5, 3)))
+    assert math.isnan(ours.violation(torch.full((2, 2), torch.inf)))
+    with pytest.raises(ValueError, match="p must be 2"):
+        ours.diameter((5, 3), 1)
+    with pytest.raises(TypeError, match="no projection in a metric"):
+        ours.project(a, b)
+    if ball is not PowerNuclearBall:
+        assert ball(radius, split=4).diameter((4, 5, 3)) == pytest.approx(2 * radius * 12**0.5)
+
+
+def test_rows_that_are_cut_into_parts():
+    ball = DecomposedBall(1.0, split=3)
+    assert ball.stacked((6, 4)) == (3, 2, 4)
+    assert ball.stacked((3, 6, 4)) == (3, 6, 4)
+    assert ball.stacked((3, 6, 4, 2)) == (3, 6, 8)
+    assert ball.stacked((6, 5, 2)) == (3, 2, 10)
+    assert DecomposedBall(1.0).stacked((6, 5, 2)) == (6, 10)
+    assert DecomposedBall(1.0).stacked(()) == (1, 1)
+    with pytest.raises(ValueError, match="split must divide the rows"):
+        ball.stacked((4, 4))
+
+
+def test_the_power_method_knows_how_many_products_it_needs():
+    """0.824 sqrt(n) (1 - e)^(k - 1/2) <= 0.1, and not at k - 1."""
+    for accuracy, n in ((0.05, 1), (0.05, 300), (0.5, 40), (0.99, 7)):
+        k = PowerNuclearBall(1.0, accuracy).products(n)
+        left = (1 - accuracy) ** 2
+        assert 0.824 * n**0.5 * left ** (k - 0.5) <= 0.1 * (1 + 1e-9)
+        assert 0.824 * n**0.5 * left ** (k - 1.5) > 0.1

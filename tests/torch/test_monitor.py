@@ -123,3 +123,28 @@ def test_the_gauge_is_the_norm_over_the_radius(ball, norm):
     for scale in (1e-3, 1.0, 1e3):
         assert gauge(ball, scale * x) == pytest.approx(norm(scale * x).item() / 0.3, rel=1e-9)
     assert math.isnan(gauge(adafw.Simplex(1.0), x))
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_gradient_of_zero_has_nothing_to_attain(kind):
+    """The first looks of a parameter that is not used yet: no 0 / 0, and no gap."""
+    model, optimizer = model_of(adafw.LInfBall(1.0), MAKERS[kind])
+    monitor = Monitor(optimizer)
+    optimizer.zero_grad()
+    (0 * model(torch.ones(2, 6, dtype=torch.float64)).sum()).backward()
+    optimizer.step()
+    (row,) = monitor.rows
+    assert math.isnan(row.kappa)
+    assert row.gap == 0
+
+
+def test_kappa_is_what_the_lmo_attains():
+    for constraint in (adafw.LInfBall(1.0), NewtonSchulzBall(1.0)):
+        model, optimizer = model_of(constraint, MAKERS["SFW"])
+        monitor = Monitor(optimizer, every=2)
+        train(model, optimizer, 4)
+        assert [row.step for row in monitor.rows] == [0, 2]
+        exact = isinstance(constraint, adafw.LInfBall)
+        for row in monitor.rows:
+            assert row.kappa == pytest.approx(1, rel=1e-12 if exact else 0.05)
+            assert row.kappa <= 1 + 1e-12

@@ -106,7 +106,7 @@ class L2Ball(RadialSet):
             if not rise > 1e-15 * s:  # reached, or inside already at the least s
                 break
             s += rise
-        return np.asarray(basis @ (y * min(1.0, self.radius / max(norm, 1e-300))))
+        return np.asarray(basis @ y)
 
 
 @dataclass(frozen=True, eq=False)

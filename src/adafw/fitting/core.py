@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from adafw import checks
 from adafw.fitting.checkpoint import Checkpoint
 from adafw.fitting.design import Design
 from adafw.fitting.linear import Fit, Resume, fit_linear
@@ -29,7 +30,8 @@ class Deadline:
     """Seconds of wall time from when it is made; None never ends."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        self._end = math.inf if seconds is None else time.monotonic() + seconds
+        wait = math.inf if seconds is None else checks.real(seconds, "max_seconds", infinite=True)
+        self._end = time.monotonic() + wait
 
     @property
     def left(self) -> float:

@@ -3,12 +3,22 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from adafw.experiments import load_spec, reproduce
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.zoo.case import FAMILIES, family_of
-from adafw.experiments.zoo.ranking import HIGH, LOW, best, of_family, reached, scale_of, work_to
+from adafw.experiments.zoo.ranking import (
+    HIGH,
+    LOW,
+    _first,
+    best,
+    of_family,
+    reached,
+    scale_of,
+    work_to,
+)
 from adafw.names import ALGORITHMS
 
 TOML = """
@@ -74,3 +84,10 @@ def test_unknown_families_are_refused(tmp_path):
     (tmp_path / "bad.toml").write_text(TOML.replace('"projected"', '"magic"'))
     with pytest.raises(ValueError, match="zoo must be a list of exact, stochastic"):
         load_spec(tmp_path / "bad.toml")
+
+
+def test_work_is_counted_up_to_the_first_record_that_is_low_enough():
+    trace = {"value": np.array([5.0, 3.0, 2.0, 2.5]), "epoch": np.array([0.0, 1.0, 4.0, 9.0])}
+    scale = (1.0, 4.0)  # (the bound, the height of the first value above it)
+    for level, work in ((1.0, 0.0), (0.5, 1.0), (0.25, 4.0), (0.24, math.inf)):
+        assert _first(trace, "epoch", level, scale) == work

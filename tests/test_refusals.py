@@ -1,0 +1,86 @@
+"""What is no thing of the kind that is asked for is refused in one sentence, at once."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import adafw
+from adafw import gradients, losses, metrics, objectives, rows, steps
+from adafw.constraints.base import Constraint
+
+A, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
+MODEL = adafw.LinearModel(A, Y, losses.Logistic())
+BALL = adafw.L1Ball(1.0)
+
+
+def run(step, gradient=None, f=MODEL, constraint=BALL, **how):
+    algorithm = adafw.Algorithm(gradient or gradients.Full(), step)
+    return adafw.minimize(f, constraint, algorithm, max_iterations=2, **how)
+
+
+def user_set(**how):
+    return adafw.UserSet(**{"lmo": BALL.lmo, "start": np.zeros(3), **how})
+
+
+REFUSED = [
+    (lambda: adafw.Algorithm("CSFW", steps.FrankWolfeStep()), "gradient must be one of adafw.grad"),
+    (lambda: adafw.Algorithm(gradients.CSFW(), "step"), "step must be one of adafw.steps"),
+    (lambda: adafw.AdaGrad(0.1, batch_size=3, gradient=gradients.CSFW()), "give batch_size to the"),
+    (lambda: adafw.Box([0.0, 1], [1.0, 2, 3]), r"must have shapes that fit, got \(2,\) and \(3,\)"),
+    (lambda: adafw.Box([0.0, 3], [1.0, 2]), "lower must be <= upper in every entry, got 3 > 2 at "),
+    (lambda: adafw.Box(0.0, 1e200), r"lower and upper must be at most 1e\+151 in size"),
+    (lambda: adafw.Columns("l1"), "Columns must be made of a set of vectors"),
+    (lambda: adafw.Columns(BALL).start((3,)), "this Columns holds matrices"),
+    (lambda: adafw.Monotone(1.0).lmo(np.ones((2, 2))), "this Monotone holds vectors"),
+    (lambda: user_set(lmo=3), "lmo must be a function of g, got int"),
+    (lambda: user_set(start="here"), "start must be"),
+    (lambda: user_set(lmo=lambda g: g[:1]).lmo(np.ones(3)), "lmo must return an array of the shap"),
+    (lambda: user_set().diameter(3), "a UserSet does not know its diameter"),
+    (lambda: metrics.Clipped("adagrad", 1.0, 2.0), "metric must be one of adafw.metrics"),
+    (lambda: steps.AdaptiveStep(1.0, metric="adagrad"), "metric must be one of adafw.metrics"),
+    (lambda: steps.ProjectedStep(1.0, metric="adagrad"), "metric must be one of adafw.metrics"),
+    (lambda: steps.PreconditionedStep(metric="adagrad"), "metric must be one of adafw.metrics"),
+    (lambda: steps.PreconditionedStep(step_size=steps.LineSearch()), "step_size must be a schedul"),
+    (lambda: steps.FrankWolfeStep(steps.LineSearch(), averaging=0.5), "must be a schedule where a"),
+    (lambda: steps.AdaptiveStep(1.0, inner="newton"), "inner must be .frank_wolfe. or .corr"),
+    (lambda: steps.AdaptiveStep(1.0, max_step=0.5, inner="corrective"), "max_step must be left ou"),
+    (lambda: steps.SlidingStep("LanZhou"), "rule must be steps.LanZhou"),
+    (lambda: steps.SpectralStep(np.array([1.0, 0.0])), "scale must be positive in every entry"),
+    (lambda: run(steps.SpectralStep(), gradients.CSFW()), "SpectralStep needs exact gradients"),
+    (lambda: run(steps.SpectralStep(), constraint=user_set()), "SpectralStep needs a set with a p"),
+    (lambda: run(steps.NewtonStep(), gradients.CSFW()), "NewtonStep needs exact gradients"),
+    (lambda: run(steps.CorrectiveStep(), gradients.CSFW()), "CorrectiveStep needs exact gradients"),
+    (lambda: run(steps.FrankWolfeStep(steps.LineSearch()), gradients.CSFW()), "needs exact gradie"),
+    (lambda: steps.FrankWolfeStep().with_rate(1.0), "FrankWolfeStep has no learning rate to chang"),
+    (lambda: run(steps.FrankWolfeStep(), x0=3.0), "x0 must have at least one dimension"),
+    (lambda: run(steps.FrankWolfeStep(), x0=[1.0, 2]), r"x0 must have shape \(3,\), got \(2,\)"),
+    (lambda: run(steps.FrankWolfeStep(), x0=[0, 0, np.nan]), "x0 must be finite"),
+    (lambda: run(steps.FrankWolfeStep(), constraint=adafw.GroupBall(1.0, [0, 1])), "points of sha"),
+    (lambda: adafw.UserSum(3, "value", lambda x, batch: x), "value must be a function"),
+    (lambda: adafw.UserSum(3, lambda x: 0.0, None), "gradient must be a function"),
+    (lambda: adafw.LinearModel(1j * A, Y, losses.Logistic()), "A must be an array of real numbers"),
+    (lambda: rows.as_rows(sparse.csr_array(1j * A)), "A must be a matrix of real numbers"),
+    (lambda: adafw.LinearModel(A, Y, losses.Logistic(), np.ones(2)), "must have one entry per row"),
+    (lambda: objectives.MatrixModel(A, [0, 1, 1], losses.Softmax(), np.ones(2)), "one entry per r"),
+    (lambda: losses.Outputs(losses.Squared()).probabilities(A), "Outputs knows no probabilities"),
+    (lambda: losses.Outputs(losses.Squared()).targets([1.0, 2], float), "one column a target"),
+    (lambda: losses.Outputs(losses.Squared()).targets([[np.inf]], float), "y must be finite"),
+    (lambda: losses.Softmax().targets([0.5, 1], float), "Softmax takes class numbers"),
+    (lambda: losses.Softmax().targets([-1, 1], float), "Softmax takes class numbers"),
+    (lambda: rows.as_rows(np.ones((2, 0))), "at least one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attempt", "told"), REFUSED, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_refused(attempt, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        attempt()
+
+
+def test_what_is_at_the_border_is_taken():
+    adafw.Box([0.0, 2], [1.0, 2])
+    adafw.Box(0.0, 1e151)
+    assert isinstance(adafw.Columns(BALL), Constraint)
+    run(steps.FrankWolfeStep(), x0=np.array([1.0, 0, 0]))
