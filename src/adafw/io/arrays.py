@@ -160,7 +160,7 @@ def write_npy(path: FileName, array: NDArray[np.generic]) -> None:
 
 def write_npz(path: FileName, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """An .npz file, not compressed, whole or not at all."""
-    # By hand: where a write fails, NumPy's own leaves an archive behind that complains when it goes.
+    # By hand: where a write fails, NumPy's own leaves an archive that complains when it goes.
     with replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
