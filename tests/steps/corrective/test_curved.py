@@ -304,3 +304,17 @@ def test_a_minimum_inside_an_l2_ball_is_found_to_the_last_digit():
     for t in range(1, 9):
         x, state = CorrectiveStep().update(f, adafw.L2Ball(1e6), x, f.gradient(x), t, state)
     assert np.abs(f.gradient(x)).max() < 1e-11
+
+
+@pytest.mark.parametrize("constraint", [adafw.LInfBall(0.03), adafw.L2Ball(5.0)], ids=str)
+def test_rough_products_certify_nothing(constraint):
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((3000, 400))
+    A += 3 * rng.standard_normal((3000, 1)) * rng.standard_normal(400)
+    y = np.where(A @ rng.standard_normal(400) / 67 + rng.standard_normal(3000) / 2 > 0, 1.0, -1.0)
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    assert f.rows.rough
+    r = adafw.minimize(f, constraint, CORRECTIVE, gap_tolerance=1e-10, max_iterations=50)
+    again = adafw.LinearModel(A, y, losses.Logistic())  # which remembers nothing
+    assert r.gap <= 1e-10
+    assert constraint.gap(r.x, again.gradient(r.x)) <= 2e-10

@@ -63,7 +63,7 @@ class BoxCorrector(Corrector[FiniteSum]):
         model = _Model(here.x, g, lower, upper, gap, share)
         there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
         new = np.clip(there.x, lower, upper)
-        led(f, x, new, there.z, state)
+        led(f, x, new, there.z, state, seen.rough)
         return new, state
 
 

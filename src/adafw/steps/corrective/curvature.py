@@ -76,6 +76,11 @@ class View(ABC):
     #: Where a matrix may be kept from model to model, if anywhere.
     memory: Memory | None = None
 
+    @property
+    def rough(self) -> bool:
+        """Whether products, and the moves of predictions they tell, have six digits alone."""
+        return False
+
     @abstractmethod
     def weights(self, x: Array) -> Vector:
         """What an entry of x weighs in the predictions, positive; 1 where unknown."""
@@ -134,6 +139,10 @@ class Predictions(View):
         self.rows = f.rows
         self._last: tuple[Vector, Vector, Curves] | None = None
 
+    @property
+    def rough(self) -> bool:
+        return self.rows.rough and not self.exact and not forms_matrix(self.rows)
+
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
         w = self.model.term_weights if self.model.term_weights.size else np.ones(m, self.f.dtype)
@@ -161,14 +170,14 @@ class Predictions(View):
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)
 
-        rough = self.rows.rough and not self.exact
+        curve = self.rows.rough_curve if self.rough else self.rows.curve
 
         def less(image: Vector, move: Vector) -> Vector:
             """The intercept takes up the mean of what the predictions do."""
             return image - mixed * (float(bends @ move) / total) if follows else image
 
         def product(d: Vector) -> tuple[Vector, Vector]:
-            image, move = (self.rows.rough_curve if rough else self.rows.curve)(bends, d)
+            image, move = curve(bends, d)
             return less(image, move), move
 
         def along(z: Vector) -> Vector:

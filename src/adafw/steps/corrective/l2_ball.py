@@ -54,7 +54,7 @@ class L2Corrector(Corrector[FiniteSum]):
         seen.exact = share <= FINE
         model = _Model(here, g, radius, gap, share)
         there = descend(seen, constraint, here, g, state["weights"], model.minimise)
-        led(f, x, there.x, there.z, state)
+        led(f, x, there.x, there.z, state, seen.rough)
         return there.x, state
 
 

@@ -44,11 +44,16 @@ def reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
     return (max(before, now), True) if before <= SHRUNK * now else (now, False)
 
 
-def led(f: FiniteSum, x: Array, new: Array, z: Vector, state: Memory) -> None:
-    """Keeps the predictions z that steps from x have led to at `new`, if they are precise."""
+def led(f: FiniteSum, x: Array, new: Array, z: Vector, state: Memory, rough: bool = False) -> None:
+    """Keeps the predictions z that steps from x have led to at `new`, if they are precise.
+
+    Those of `rough` products are not: a gap found with them would certify what is not there.
+    """
     state.pop("predictions", None)
     if not isinstance(f, Linear) or new.dtype != np.float64:
         return
     state["reach"], precise = reach(f, x, z, state)
-    if precise:
+    if rough:
+        state["reach"] = float(np.abs(z).max())  # A x is about to be computed as a product
+    elif precise:
         keep(f, new, z, state)
