@@ -296,7 +296,8 @@ class LinearModel(SeparableSum):
             # The difference quotient of a tiny move is rounding error.
             far = np.abs(move) > 1e-6 * (1 + np.abs(z))
             mean = np.divide(change, move, out=np.zeros_like(bends), where=far)
-            bends = np.maximum(bends, mean)
+            # Beyond what a number can say: no matrix that took it in would ever lose it again.
+            bends = np.where(np.isfinite(mean), np.maximum(bends, mean), bends)
         return bends
 
     @cached_property

@@ -318,3 +318,15 @@ def test_rough_products_certify_nothing(constraint):
     again = adafw.LinearModel(A, y, losses.Logistic())  # which remembers nothing
     assert r.gap <= 1e-10
     assert constraint.gap(r.x, again.gradient(r.x)) <= 2e-10
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(30.0), adafw.LInfBall(5.0)], ids=str)
+def test_an_overflow_on_the_way_does_not_stay_in_the_state(constraint):
+    rng = np.random.default_rng(0)
+    A = sparse.random(300, 30, 0.2, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    y = rng.poisson(np.exp(np.clip(A @ rng.standard_normal(30) * 3, -5, 12))).astype(float)
+    f = adafw.LinearModel((A * 30).tocsr(), y, losses.Poisson())
+    r = solved(f, constraint, max_iterations=10)
+    assert all(np.isfinite(part).all() for part in r.state.step.values())
+    more = adafw.minimize(f, constraint, CORRECTIVE, state=r.state, max_iterations=20)
+    assert more.value <= r.value < -20_000  # -4 800 where it did stay
