@@ -330,3 +330,33 @@ def test_an_overflow_on_the_way_does_not_stay_in_the_state(constraint):
     assert all(np.isfinite(part).all() for part in r.state.step.values())
     more = adafw.minimize(f, constraint, CORRECTIVE, state=r.state, max_iterations=20)
     assert more.value <= r.value < -20_000  # -4 800 where it did stay
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(3.0), adafw.LInfBall(0.5)], ids=str)
+@pytest.mark.parametrize("name", ["chosen", "gram", "bends", "predictions"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda a: np.full(len(a), "a"), id="words"),
+        pytest.param(lambda a: a.astype(np.float32), id="single"),
+        pytest.param(lambda a: a[:, None], id="flat"),
+        pytest.param(lambda a: a * 0, id="zeros"),
+        pytest.param(lambda a: -a - 1, id="negative"),
+        pytest.param(lambda a: a + 1000, id="outside"),
+    ],
+)
+def test_damaged_memories_reach_no_kernel(constraint, name, damage):
+    rng = np.random.default_rng(0)
+    A = sparse.random(300, 40, 0.2, format="csr", random_state=rng)
+    f = adafw.LinearModel(A, np.where(rng.random(300) < 0.5, 1.0, -1.0), losses.Logistic())
+    r = solved(f, constraint, max_iterations=2)
+    if name not in r.state.step:
+        return
+    kept = damage(r.state.step[name])
+    if kept.dtype.kind == "f" and kept.dtype.itemsize == 8 and kept.ndim == r.state.step[name].ndim:
+        return  # other numbers, of which no kernel is afraid
+    r.state.step[name] = kept
+    again = adafw.LinearModel(A, f.y, losses.Logistic())
+    more = adafw.minimize(again, constraint, CORRECTIVE, state=r.state, max_iterations=8)
+    exact = adafw.LinearModel(A, f.y, losses.Logistic()).gradient(more.x)
+    assert constraint.gap(more.x, exact) <= 1e-6

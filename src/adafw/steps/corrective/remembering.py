@@ -16,13 +16,46 @@ Vector = NDArray[np.floating[Any]]
 SHRUNK = 2.0
 
 
+#: What a matrix, its members and its bends are made of: compiled code takes nothing else.
+_KINDS = {"chosen": np.int64, "gram": np.float64, "bends": np.float64}
+
+
 def recall(f: FiniteSum, x: Array, state: Memory) -> None:
-    """Tells f of the predictions in a state: bit for bit what the run went on with."""
+    """Tells f of the predictions in a state: bit for bit what the run went on with.
+
+    What no run leaves is forgotten: states come from files.
+    """
+    if not (_is_of(state, "chosen") and _is_of(state, "gram") and _is_of(state, "bends")):
+        _forget(state)
+    chosen = state.get("chosen")
+    if chosen is not None and not _are_columns(chosen, x.size):
+        _forget(state)
     z = state.get("predictions")
     if not (isinstance(z, np.ndarray) and isinstance(f, Linear)):
         return
-    if z.shape == (f.n_terms,) and np.isfinite(z).all():
+    if z.shape == (f.n_terms,) and z.dtype == np.float64 and np.isfinite(z).all():
         f.remember(x, z)
+
+
+def _is_of(state: Memory, name: str) -> bool:
+    """Whether it is not there, or an array of its kind that can be written in place."""
+    found = state.get(name)
+    if found is None:
+        return True
+    array = isinstance(found, np.ndarray) and found.dtype == _KINDS[name]
+    return array and bool(found.flags.c_contiguous and found.flags.writeable)  # type: ignore[attr-defined]
+
+
+def _are_columns(chosen: NDArray[np.int64], n: int) -> bool:
+    if chosen.ndim != 1 or not chosen.size:
+        return False
+    inside = chosen.min() >= 0 and chosen.max() < n
+    return bool(inside and np.unique(chosen).size == chosen.size)
+
+
+def _forget(state: Memory) -> None:
+    for name in _KINDS:
+        state.pop(name, None)  # type: ignore[misc]
 
 
 def keep(f: Linear, x: Array, z: Vector, state: Memory, curves: Curves | None = None) -> None:
