@@ -70,6 +70,9 @@ class CentredRows(Rows):
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return CentredRows(self.rows.take(indices), self.mean)
 
+    def few(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        return CentredRows(self.rows.few(indices), self.mean)
+
     def doubled(self) -> Rows:
         return CentredRows(self.rows.doubled(), self.mean.astype(np.float64, copy=False))
 

@@ -154,7 +154,7 @@ class CSRRows(Rows):
         )
         return _total(sums), move
 
-    @property
+    @cached_property
     def turned(self) -> bool:
         """Whether a copy by columns pays from the first product on."""
         m, n = self.shape
@@ -255,6 +255,14 @@ class CSRRows(Rows):
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return CSRRows(self.matrix[indices], self.dtype, self.passing)
+
+    def few(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        A = self.matrix[indices]
+        wide = self.matrix.indices.dtype  # which scipy may have made narrower
+        A.indices, A.indptr = A.indices.astype(wide, copy=False), A.indptr.astype(wide, copy=False)
+        rows = CSRRows(A, self.dtype, self.passing)
+        rows.turned = self.turned
+        return rows
 
     def doubled(self) -> Rows:
         same = self.dtype == np.float64

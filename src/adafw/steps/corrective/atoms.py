@@ -21,7 +21,7 @@ from adafw.steps.corrective.newton import (
     effort,
     newton_steps,
 )
-from adafw.steps.corrective.point import Point, Vector
+from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.steps.corrective.remembering import keep, reach, recall
 from adafw.steps.corrective.sample import LEAST_ROWS
 from adafw.typing import Array, MatrixLike
@@ -230,17 +230,18 @@ def _placed(
 
 
 def _types(rows: Rows) -> list[str]:
-    return [str(part.dtype) for part in rows.take(np.zeros(1, np.int64)).parts().values()]
+    return [str(part.dtype) for part in rows.few(np.zeros(1, np.int64)).parts().values()]
 
 
 def _compile(model: LinearModel, rows: Rows) -> None:
     """Both ways on the first rows, so that their kernels are compiled."""
     few = np.arange(min(8, model.n_terms))
     weights = None if model.sample_weight is None else np.ones(few.size)
-    small = LinearModel(rows.take(few), model.y[few], model.loss, weights)
+    small = LinearModel(rows.few(few), model.y[few], model.loss, weights)
     n = rows.shape[1]
-    x, chosen = np.zeros(n), np.arange(min(n, 3), dtype=np.int64)
+    x = np.zeros(n)
     point, g = Point(small, x), small.gradient(x).astype(np.float64)
+    chosen = largest_entries(np.abs(g), 3)  # of others the first rows may have none
     working = small.working(chosen[:2])
     gram = Gram(working, n, {})
     newton_steps(
@@ -250,6 +251,8 @@ def _compile(model: LinearModel, rows: Rows) -> None:
         1.0,
         GROWING,
     )
+    for columns in (np.arange(n - 1), chosen[::-1].copy()):  # found in passes and one by one
+        small.working(columns)
     gram = Gram(small.working(chosen), n, gram.save())
     compile_rest(gram, Point(small, x))
     for bound in (False, True):

@@ -378,6 +378,7 @@ def compile_rest(gram: Gram, point: Point) -> None:
     size = gram.working.chosen.size
     gram.follow(point.bends, STALE)
     gram.working.squares(point.bends)
+    gram.working.renew_gram(np.zeros_like(point.bends), 0, gram.matrix)
     u = np.full(size, 1.0 / size)
     model = gram.model(np.ones(size), True)
     _on_face(gram, model, gram.working.combine(point.slopes), u, 0.0, False)

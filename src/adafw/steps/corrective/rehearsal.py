@@ -49,10 +49,10 @@ def _few(f: Predicting) -> FiniteSum | None:
     weights = None if model.sample_weight is None else np.ones(rows.size)
     if isinstance(model, MatrixModel):
         return MatrixModel(
-            model.rows.take(rows), model.y[rows], model.loss, weights,
+            model.rows.few(rows), model.y[rows], model.loss, weights,
             n_outputs=model.n_outputs, intercept=model.has_intercept,
         )  # fmt: skip
-    few = LinearModel(model.rows.take(rows), model.y[rows], model.loss, weights)
+    few = LinearModel(model.rows.few(rows), model.y[rows], model.loss, weights)
     try:
         return WithIntercept(few) if isinstance(f, WithIntercept) else few
     except ValueError:  # no best intercept: labels of one kind
