@@ -360,3 +360,45 @@ def test_damaged_memories_reach_no_kernel(constraint, name, damage):
     more = adafw.minimize(again, constraint, CORRECTIVE, state=r.state, max_iterations=8)
     exact = adafw.LinearModel(A, f.y, losses.Logistic()).gradient(more.x)
     assert constraint.gap(more.x, exact) <= 1e-6
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(3.0), adafw.LInfBall(0.3), adafw.L2Ball(2.0)],
+                         ids=repr)  # fmt: skip
+def test_predictions_of_a_state_that_are_others_certify_nothing(constraint):
+    """They are held against a product before a gap is told from them."""
+    rng = np.random.default_rng(0)
+    A = sparse.random(300, 40, 0.2, format="csr", random_state=rng)
+    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    state = solved(adafw.LinearModel(A, y, losses.Logistic()), constraint, max_iterations=3).state
+    for change in (lambda z: z[::-1].copy(), lambda z: z + 1e-3, lambda z: 0 * z + np.nan):
+        damaged = state.copy()
+        damaged.step["predictions"] = change(state.step["predictions"])
+        f = adafw.LinearModel(A, y, losses.Logistic())
+        if np.isfinite(damaged.step["predictions"]).all():
+            more = adafw.minimize(f, constraint, CORRECTIVE, state=damaged, max_iterations=3)
+            exact = adafw.LinearModel(A, y, losses.Logistic()).gradient(more.x)
+            assert more.gap == pytest.approx(constraint.gap(more.x, exact), rel=1e-6, abs=1e-14)
+        else:
+            with pytest.raises(ValueError, match="predictions"):
+                adafw.minimize(f, constraint, CORRECTIVE, state=damaged, max_iterations=3)
+
+
+@pytest.mark.parametrize("name", ["gap", "reach", "word", "level", "norm", "bound", "weights"])
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(3.0), adafw.LInfBall(0.3)], ids=repr)
+def test_numbers_that_no_run_leaves_are_refused(constraint, name):
+    rng = np.random.default_rng(0)
+    A = sparse.random(300, 40, 0.2, format="csr", random_state=rng)
+    f = adafw.LinearModel(A, np.where(rng.random(300) < 0.5, 1.0, -1.0), losses.Logistic())
+    state = solved(f, constraint, max_iterations=3).state
+    if name not in state.step:
+        return
+    for damage in ("text", np.zeros(3)):
+        damaged = state.copy()
+        damaged.step[name] = damage
+        if name == "weights":  # what can be computed again is
+            assert (
+                adafw.minimize(f, constraint, CORRECTIVE, state=damaged, max_iterations=9).gap >= 0
+            )
+        else:
+            with pytest.raises(ValueError, match=f"step.{name}"):
+                adafw.minimize(f, constraint, CORRECTIVE, state=damaged, max_iterations=9)

@@ -12,7 +12,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import Solution, solve
 from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
-from adafw.steps.corrective.damped import FINE, at, descend, forcing
+from adafw.steps.corrective.damped import FINE, at, descend, forcing, weighed
 from adafw.steps.corrective.remembering import led, recall
 from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
@@ -52,9 +52,7 @@ class BoxCorrector(Corrector[FiniteSum]):
     ) -> tuple[Array, Memory]:  # fmt: skip
         seen = view(f)
         seen.memory = state
-        weights = state.get("weights")
-        if weights is None:
-            weights = state["weights"] = seen.weights(x)
+        weights = weighed(seen, x, state)
         lower, upper = bounds(constraint, x)
         here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))

@@ -33,6 +33,15 @@ def at(seen: View, x: Array) -> Position:
     return Position(x, z, seen.value(z))
 
 
+def weighed(seen: View, x: Array, state: Memory) -> Vector:
+    """What entries of x weigh in the predictions: of the state, or computed once."""
+    known = state.get("weights")
+    whole = isinstance(known, np.ndarray) and known.shape == x.shape and known.dtype == x.dtype
+    if known is None or not whole or not (known > 0).all():
+        known = state["weights"] = seen.weights(x)
+    return known
+
+
 def descend(
     seen: View, constraint: Constraint, here: Position, g: Array, weights: Vector,
     minimise: Callable[[Hessian], tuple[Array, Vector | None]],

@@ -15,6 +15,7 @@ from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
+from adafw.steps.corrective.remembering import recall_predictions
 from adafw.typing import Array, MatrixLike
 
 #: Vertices that join at least; else as many as take part already.
@@ -47,9 +48,7 @@ class HullCorrector(Corrector[Linear]):
         return len(constraint.bare.shape) == 1 and (model.loss.quadratic or not model.rows.plain[1])
 
     def prepare(self, f: Linear, x: Array, state: Memory) -> None:
-        z = state.get("predictions")
-        if isinstance(z, np.ndarray) and z.shape == (f.n_terms,) and np.isfinite(z).all():
-            f.remember(x, z)  # bit for bit what the run went on with
+        recall_predictions(f, x, state)
 
     def init(self, x: Array) -> Memory:
         return {}

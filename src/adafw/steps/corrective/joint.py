@@ -20,6 +20,7 @@ from adafw.steps.corrective.joining import Shape, steepest
 from adafw.steps.corrective.joint_newton import MOST, WORK, JointGram, JointPoint, JointRows
 from adafw.steps.corrective.newton import Weights, effort, newton_steps
 from adafw.steps.corrective.point import ARMIJO
+from adafw.steps.corrective.remembering import recall_predictions
 from adafw.typing import Array
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ class JointCorrector(Corrector[MatrixModel]):
 
     def prepare(self, f: MatrixModel, x: Array, state: Memory) -> None:
         _compile(f)
-        z = state.get("predictions")
-        if isinstance(z, np.ndarray) and z.shape == (f.n_terms, f.n_outputs):
-            f.remember(x, z)  # bit for bit what the run went on with
+        recall_predictions(f, x, state)
 
     def init(self, x: Array) -> Memory:
         return {}

@@ -10,7 +10,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
 from adafw.steps.corrective.curvature import Hessian, Vector, view
-from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing
+from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing, weighed
 from adafw.steps.corrective.remembering import led, recall
 from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
@@ -46,14 +46,13 @@ class L2Corrector(Corrector[FiniteSum]):
     ) -> tuple[Array, Memory]:  # fmt: skip
         seen, radius = view(f), constraint.scale
         seen.memory = state
-        if "weights" not in state:
-            state["weights"] = seen.weights(x)
+        weights = weighed(seen, x, state)
         here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         share = forcing(gap, state)
         seen.exact = share <= FINE
         model = _Model(here, g, radius, gap, share)
-        there = descend(seen, constraint, here, g, state["weights"], model.minimise)
+        there = descend(seen, constraint, here, g, weights, model.minimise)
         led(f, x, there.x, there.z, state, seen.rough)
         return there.x, state
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw.integrity import expect_number
 from adafw.objectives.base import FiniteSum
-from adafw.objectives.kinds import Linear
+from adafw.objectives.kinds import Linear, Predicting
 from adafw.objectives.linear_model import Curves
 from adafw.steps.corrective.base import Memory
 from adafw.typing import Array
@@ -14,8 +15,14 @@ from adafw.typing import Array
 Vector = NDArray[np.floating[Any]]
 #: Predictions that were so many times as large as they are now are computed anew.
 SHRUNK = 2.0
-
-
+#: Share of their size by which predictions that were led along may differ from a product.
+SAME = 1e-9
+_LARGE = 1e308
+_NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1), "word": (int, 0, 2**64),
+    "level": (float, -_LARGE, _LARGE), "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE),
+    "gap": (float, -_LARGE, _LARGE),
+}  # fmt: skip
 #: What a matrix, its members and its bends are made of: compiled code takes nothing else.
 _KINDS = {"chosen": np.int64, "gram": np.float64, "bends": np.float64}
 
@@ -30,11 +37,27 @@ def recall(f: FiniteSum, x: Array, state: Memory) -> None:
     chosen = state.get("chosen")
     if chosen is not None and not _are_columns(chosen, x.size):
         _forget(state)
+    recall_predictions(f, x, state)
+
+
+def recall_predictions(f: FiniteSum, x: Array, state: Memory) -> None:
+    """Those of a state, if they are A x to rounding: others would certify what is not there."""
     z = state.get("predictions")
-    if not (isinstance(z, np.ndarray) and isinstance(f, Linear)):
+    if not (isinstance(z, np.ndarray) and isinstance(f, Predicting)):
         return
-    if z.shape == (f.n_terms,) and z.dtype == np.float64 and np.isfinite(z).all():
+    exact = f.predictions(x)[0]
+    if z.shape != exact.shape or z.dtype != exact.dtype:
+        return
+    scale = max(float(np.abs(exact).max(initial=0.0)), float(state.get("reach", 0.0)))
+    if float(np.abs(z - exact).max(initial=0.0)) <= SAME * scale:
         f.remember(x, z)
+
+
+def check_numbers(state: Memory) -> None:
+    """Refuses numbers that no run leaves."""
+    for name, (kind, low, high) in _NUMBERS.items():
+        if name in state:
+            expect_number(state[name], f"step.{name}", kind, low, high)  # type: ignore[literal-required]
 
 
 def _is_of(state: Memory, name: str) -> bool:

@@ -19,6 +19,7 @@ from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.steps.corrective.rehearsal import rehearse
+from adafw.steps.corrective.remembering import check_numbers
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array, MatrixLike
 
@@ -63,6 +64,7 @@ class CorrectiveStep(Step[Memory]):
         return {}
 
     def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: Memory) -> None:
+        check_numbers(state)
         corrector = corrector_for(f, constraint)
         if corrector.rehearsed:
             rehearse(corrector, f, constraint, x)
