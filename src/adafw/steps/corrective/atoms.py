@@ -112,7 +112,8 @@ class AtomCorrector(Corrector[Linear]):
                 atoms = Weights(signs, np.abs(w), slack, shape.open, shape.signed, price)
                 gram = Gram(working, x.size, state)
                 known = g[chosen] if x.dtype == np.float64 and not centred else None
-                newton_steps(point, gram, atoms, gap, effort(must, support.size, whole), known)
+                how = effort(must, support.size, whole, long)
+                newton_steps(point, gram, atoms, gap, how, known)
                 reached = atoms.signs * atoms.u
                 w = _inside(reached, shape)
                 note.update(gram.save())

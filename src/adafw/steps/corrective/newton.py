@@ -240,8 +240,9 @@ WHOLE = Effort(6, 1e-4, 1e-2)
 FIRST_STEPS = 3
 #: Atoms up to which models are solved as exactly as that at hardly any cost.
 FEW, FINE = 512, 1e-3
-#: Share of the atoms in use that may join for a working set to be calm.
-JOINING = 0.05
+#: Share of the atoms in use that may join for a working set to be calm; where the first of them
+#: come from a sample, and are most of those that will be needed.
+JOINING, JOINING_SAMPLED = 0.05, 0.5
 #: Products up to whose cost a Gram matrix is cheap.
 CHEAP = 5.0
 #: Rows for each atom that a sampled matrix has at least.
@@ -250,9 +251,12 @@ SAMPLED = 20
 SLOW = 0.3
 
 
-def effort(fresh: int, support: int, whole: bool = False) -> Effort:
-    """How far steps go when so many atoms join those in use; `whole` if all that there are did."""
-    if fresh > JOINING * support:
+def effort(fresh: int, support: int, whole: bool = False, sampled: bool = False) -> Effort:
+    """How far steps go when so many atoms join those in use.
+
+    `whole` if all that there are did, `sampled` if those in use come from a sample of the rows.
+    """
+    if fresh > (JOINING_SAMPLED if sampled and not whole else JOINING) * support:
         return WHOLE if whole else GROWING
     return CALM if fresh else SETTLED
 
