@@ -40,7 +40,7 @@ REFUSED = [
     (lambda: steps.AdaptiveStep(1.0, metric="adagrad"), "metric must be one of adafw.metrics"),
     (lambda: steps.ProjectedStep(1.0, metric="adagrad"), "metric must be one of adafw.metrics"),
     (lambda: steps.PreconditionedStep(metric="adagrad"), "metric must be one of adafw.metrics"),
-    (lambda: steps.PreconditionedStep(step_size=steps.LineSearch()), "step_size must be a schedul"),
+    (lambda: steps.PreconditionedStep(step_size=steps.LineSearch()), "step_size must be a sch"),
     (lambda: steps.FrankWolfeStep(steps.LineSearch(), averaging=0.5), "must be a schedule where a"),
     (lambda: steps.AdaptiveStep(1.0, inner="newton"), "inner must be .frank_wolfe. or .corr"),
     (lambda: steps.AdaptiveStep(1.0, max_step=0.5, inner="corrective"), "max_step must be left ou"),
