@@ -46,6 +46,9 @@ def check_state(state: State, f: FiniteSum, algorithm: Algorithm, start: Array |
     _check_words(state.rng)
     _check_part(state.gradient, "gradient", algorithm.gradient.layout(f, x, state.t))
     _check_part(state.step, "step", algorithm.step.layout(x, state.t))
+    for key, (kind, low, high) in algorithm.step.numbers.items():
+        if key in state.step:
+            expect_number(state.step[key], f"step.{key}", kind, low, high)
     for key in set(state.step) & set(_SQUARES):
         if (np.asarray(state.step[key]) < 0).any():
             raise Damaged(f"step.{key}", "nowhere negative", "a negative entry")

@@ -1,5 +1,6 @@
 """Rows on workers give what the matrix gives, as all rows do."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,7 +204,7 @@ def test_status_tells_what_was_moved_since_the_last_one(pair, monkeypatch):
     sent, received = rows.traffic.sent - before.sent, rows.traffic.received - before.received
     assert min(sent, received) > 0
     clock = SimpleNamespace(monotonic=lambda: then + 2.0)
-    monkeypatch.setattr("adafw.distributed.rows.time", clock)
+    monkeypatch.setattr(sys.modules[type(rows).__module__], "time", clock)
     workers, per_second, bytes_per_second = rows.status().split(", ")
     assert workers == f"{len(rows.engine.placement.workers)} workers"
     assert per_second == f"{120 / 2:.3g} rows/s"

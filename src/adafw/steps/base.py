@@ -1,6 +1,7 @@
 """What a step must know: how x_{t+1} follows from x_t and the estimate g_t."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Generic
 
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ class Step(ABC, Generic[S]):
 
     #: Whether an iteration is so dear that the gap, known after it for free, is looked at at once.
     dear: ClassVar[bool] = False
+    #: Numbers that its state may hold: of which type, and from where to where.
+    numbers: ClassVar[Mapping[str, tuple[type[int] | type[float], float, float]]] = {}
 
     @property
     def rate(self) -> Rate | None:

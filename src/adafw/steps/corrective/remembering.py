@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adafw.integrity import expect_number
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, Predicting
 from adafw.objectives.linear_model import Curves
@@ -17,12 +16,6 @@ Vector = NDArray[np.floating[Any]]
 SHRUNK = 2.0
 #: Share of their size by which predictions that were led along may differ from a product.
 SAME = 1e-9
-_LARGE = 1e308
-_NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
-    "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1), "word": (int, 0, 2**64),
-    "level": (float, -_LARGE, _LARGE), "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE),
-    "gap": (float, -_LARGE, _LARGE),
-}  # fmt: skip
 #: What a matrix, its members and its bends are made of: compiled code takes nothing else.
 _KINDS = {"chosen": np.int64, "gram": np.float64, "bends": np.float64}
 
@@ -51,13 +44,6 @@ def recall_predictions(f: FiniteSum, x: Array, state: Memory) -> None:
     scale = max(float(np.abs(exact).max(initial=0.0)), float(state.get("reach", 0.0)))
     if float(np.abs(z - exact).max(initial=0.0)) <= SAME * scale:
         f.remember(x, z)
-
-
-def check_numbers(state: Memory) -> None:
-    """Refuses numbers that no run leaves."""
-    for name, (kind, low, high) in _NUMBERS.items():
-        if name in state:
-            expect_number(state[name], f"step.{name}", kind, low, high)  # type: ignore[literal-required]
 
 
 def _is_of(state: Memory, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Corrective steps for exact gradients."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,10 +20,10 @@ from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.steps.corrective.rehearsal import rehearse
-from adafw.steps.corrective.remembering import check_numbers
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array, MatrixLike
 
+_LARGE = 1e308
 #: One for each kind of set; the first that fits is taken.
 CORRECTORS: tuple[AnyCorrector, ...] = (
     AtomCorrector(),
@@ -48,6 +49,11 @@ class CorrectiveStep(Step[Memory]):
     """
 
     dear = True
+    numbers = MappingProxyType({
+        "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1), "word": (int, 0, 2**64),
+        "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
+        "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE),
+    })  # fmt: skip
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         if not isinstance(gradient, Full):
@@ -64,7 +70,6 @@ class CorrectiveStep(Step[Memory]):
         return {}
 
     def prepare(self, f: FiniteSum, constraint: Constraint, x: Array, state: Memory) -> None:
-        check_numbers(state)
         corrector = corrector_for(f, constraint)
         if corrector.rehearsed:
             rehearse(corrector, f, constraint, x)
