@@ -1,0 +1,29 @@
+"""Parameters moved into a set that knows no projection: along the line to its start point."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import adafw  # noqa: E402
+from adafw.torch import make_feasible  # noqa: E402
+
+
+def disc(centre):
+    """The disc of radius 1 around a point other than 0, as a user would write it."""
+
+    def inside(x, tol=1e-9):
+        return bool((x - centre).norm() <= 1 + (tol or 0.0))
+
+    return adafw.UserSet(
+        lmo=lambda g: centre - g / g.norm(), start=lambda shape, dtype: centre.clone(),
+        contains=inside,
+    )  # fmt: skip
+
+
+def test_the_last_point_of_the_set_on_the_way_from_its_start():
+    centre = torch.tensor([3.0, -1.0], dtype=torch.float64)
+    p = torch.nn.Parameter(centre + torch.tensor([3.0, 4.0], dtype=torch.float64))
+    assert make_feasible([{"params": [p], "constraint": disc(centre)}])
+    expected = centre + torch.tensor([0.6, 0.8], dtype=torch.float64)
+    torch.testing.assert_close(p.detach(), expected, rtol=0, atol=2e-9)
+    assert make_feasible([{"params": [p], "constraint": disc(centre)}]) == []
