@@ -44,6 +44,19 @@ def counts(m=16_000, n=40_000, per_row=130, seed=0):
     return A, y
 
 
+def unrelated(m=20_000, n=1500, per_row=20, seed=0):
+    """Columns that have nothing to do with each other: where coordinate descent is at its best."""
+    rng = np.random.default_rng(seed)
+    shares = 1 / (np.arange(n) + 5.0) ** 0.8
+    columns = rng.choice(n, size=m * per_row, p=shares / shares.sum())
+    rows = np.repeat(np.arange(m), per_row)
+    values = np.abs(rng.standard_normal(m * per_row))
+    A = sparse.csr_array((values, (rows, columns)), shape=(m, n))
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    A.sum_duplicates()
+    return A, labels(A @ (rng.standard_normal(n) * (rng.random(n) < 0.2)), 0.3, rng)
+
+
 def dense(m=20_000, n=1000, seed=0):
     """Correlated features: forty factors and noise."""
     rng = np.random.default_rng(seed)
@@ -61,4 +74,6 @@ PROBLEMS = {
     "text": lambda: ("text 7 770 x 8 156", *text_like(7770, 8156, 100)),
     "wide text": lambda: ("text 15 935 x 60 346", *text_like(15_935, 60_346, 80, 3)),
     "counts": lambda: ("counts 16 000 x 40 000", *counts()),
+    "unrelated": lambda: ("unrelated 20 000 x 1 500", *unrelated()),
+    "unrelated, short": lambda: ("unrelated 5 000 x 1 500", *unrelated(5000, 1500, 40)),
 }
