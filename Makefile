@@ -7,7 +7,7 @@ BIN    := $(VENV)/$(if $(EXE),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS))
 
-.PHONY: demo test test-slow test-bounds test-oldest torture mutants lint format bench versus kernels \
+.PHONY: demo test test-slow test-bounds test-oldest torture mutants slips lint format bench versus kernels \
         docs pictures api licences dist release-check clean help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test-bounds  the tests with bounds checked in kernels, then a part without compilation"
 	@echo "make torture MINUTES=10 SEED=0  random files, runs, kills and disks; goes on where it stopped"
 	@echo "make mutants    planted slips, and which of them the tests see (hours; ONLY=io for a part)"
+	@echo "make slips      new slips at random (SEED=1 COUNT=60 ONLY=io), each on the tests that reach it"
 	@echo "make test-oldest  the tests with the oldest supported dependencies, in an own environment"
 	@echo "make lint       ruff, mypy, spelling, one sentence a line; make format mends what it can"
 	@echo "make docs       the site: docs/_build/html/index.html; make docs QUICK=1 runs no examples"
@@ -50,6 +51,13 @@ MINUTES ?= 5
 SEED    ?= 0
 torture: $(VENV)/.test
 	$(BIN)/python -m torture --minutes $(MINUTES) --seed $(SEED)
+
+# New slips at random; what the tests reach is traced once (rm -r out/reach to trace it again).
+COUNT   ?= 60
+slips: $(VENV)/.test
+	$(PIP) coverage
+	test -d out/reach || $(BIN)/python -m pytest -q -n auto -m "not slow" -p torture.reach
+	$(BIN)/python -m torture.draw --count $(COUNT) --seed $(SEED) $(if $(ONLY),--parts $(ONLY))
 
 mutants: $(VENV)/.test
 	$(BIN)/python -m torture.mutants $(if $(ONLY),--only $(ONLY))

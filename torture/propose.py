@@ -56,6 +56,7 @@ SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", a
 JOINED = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "argmax": "argmin",
          "argmin": "argmax", "zeros": "ones", "floor": "ceil", "ceil": "floor"}  # fmt: skip
+SYMMETRIC = {"min", "max", "minimum", "maximum", "vdot", "dot", "hypot", "isclose", "allclose"}
 
 
 def candidates(path: Path) -> list[tuple[int, str, str]]:
@@ -125,6 +126,96 @@ def _changes(node: ast.AST):
         if name in CALLS:
             end = (node.func.end_lineno, node.func.end_col_offset)
             yield name, CALLS[name], (end[0], end[1] - len(name)), end
+
+
+def slips(path: Path) -> list[tuple[int, str, str]]:
+    """As `candidates`, with what is left out, swapped or of the wrong kind as well."""
+    text = path.read_text()
+    lines = text.splitlines()
+    tree = ast.parse(text)
+    silent = _silent(tree)
+    found = candidates(path)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr | ast.stmt) or node.lineno in silent:
+            continue
+        line = lines[node.lineno - 1]
+        if node.lineno != node.end_lineno or lines.count(line) != 1:
+            continue
+        if not line.isascii():  # columns are counted in bytes
+            continue
+        start, end = node.col_offset, node.end_col_offset or 0
+        for new in _rewritten(node):
+            changed = line[:start] + new + line[end:]
+            found.append((node.lineno, line, changed))
+    return [(at, old, new) for at, old, new in dict.fromkeys(found) if _parses(lines, at, new)]
+
+
+def _parses(lines: list[str], at: int, changed: str) -> bool:
+    try:
+        ast.parse("\n".join([*lines[: at - 1], changed, *lines[at:]]))
+    except SyntaxError:
+        return False
+    return True
+
+
+def _rewritten(node: ast.AST):
+    """What a tired developer may have written in place of a node."""
+    match node:
+        case ast.Expr(value=ast.Call()):
+            yield "pass"
+        case ast.Continue():
+            yield "break"
+        case ast.Break():
+            yield "pass"
+        case ast.AugAssign(target=target, op=op, value=value):
+            a, b = ast.unparse(target), ast.unparse(value)
+            yield f"{a} = {b}"
+            other = {ast.Add: "-=", ast.Sub: "+=", ast.Mult: "/=", ast.Div: "*="}.get(type(op))
+            if other:
+                yield f"{a} {other} {b}"
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            if not isinstance(operand, ast.Constant) or operand.value not in (0, 0.0):
+                yield ast.unparse(operand)
+        case ast.Constant(value=bool(value)):
+            yield str(not value)
+        case ast.Compare(left=a, ops=[op], comparators=[b]):
+            a, b = ast.unparse(a), ast.unparse(b)
+            other = {
+                ast.Is: "is not",
+                ast.IsNot: "is",
+                ast.In: "not in",
+                ast.NotIn: "in",
+            }  # codespell:ignore
+            if type(op) in other:
+                yield f"{a} {other[type(op)]} {b}"
+        case ast.BinOp(left=a, op=op, right=b):
+            a, b = ast.unparse(a), ast.unparse(b)
+            if isinstance(op, ast.FloorDiv):
+                yield f"-(-{a} // {b})"
+            if isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow):
+                yield a
+        case ast.BoolOp(values=values):
+            sign = " and " if isinstance(node.op, ast.And) else " or "
+            for k in range(len(values)):
+                yield sign.join(ast.unparse(v) for j, v in enumerate(values) if j != k)
+        case ast.IfExp(body=a, orelse=b):
+            yield ast.unparse(a)
+            yield ast.unparse(b)
+        case ast.Call(func=func, args=args, keywords=keywords):
+            name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+            if name in ("min", "max", "minimum", "maximum") and len(args) == 2:
+                yield ast.unparse(args[0])
+                yield ast.unparse(args[1])
+            if name in ("copy", "conj", "ravel") and isinstance(func, ast.Attribute):
+                yield ast.unparse(func.value)
+            if name in ("abs", "sqrt", "asarray", "ascontiguousarray", "sorted", "sign") and args:
+                yield ast.unparse(args[0])
+            for k in range(len(keywords)):
+                kept = [w for j, w in enumerate(keywords) if j != k]
+                yield ast.unparse(ast.Call(func=func, args=args, keywords=kept))
+            names = len(args) == 2 and all(isinstance(a, ast.Name | ast.Attribute) for a in args)
+            if names and name not in SYMMETRIC:
+                yield ast.unparse(ast.Call(func=func, args=args[::-1], keywords=keywords))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from torture import mutants  # noqa: E402
+from torture import mutants, propose  # noqa: E402
 
 
 def test_the_list_covers_all_packages():
@@ -66,3 +66,28 @@ def test_tests_that_name_what_is_changed_run_first(tmp_path):
         ["tests/io/test_c.py", "tests/paper/test_d.py"],
         ["tests/io/test_b.py", "tests/paper/test_e.py"],
     ]
+
+
+def test_slips_leave_out_swap_and_turn_around(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text(
+        "def f(a, b, c=None):\n"
+        '    """Text - 1."""\n'
+        "    g(a)\n"
+        "    x = min(a, b) - 1\n"
+        "    x += h(a, b, key=c)\n"
+        "    return x if a is None else -x\n"
+    )
+    found = {(at, new.strip()) for at, _, new in propose.slips(file)}
+    assert found >= {
+        (3, "pass"),
+        (4, "x = a - 1"), (4, "x = max(a, b) - 1"), (4, "x = min(a, b)"), (4, "x = min(a, b) + 1"),
+        (5, "x = h(a, b, key=c)"), (5, "x -= h(a, b, key=c)"), (5, "x += h(a, b)"),
+        (6, "return x"), (6, "return x if a is not None else -x"),
+        (6, "return x if a is None else x"),
+    }  # fmt: skip
+    assert not any(at == 2 for at, _ in found)
+    lines = file.read_text().splitlines()
+    for at, old, new in propose.slips(file):
+        assert lines[at - 1] == old != new
+        compile("\n".join([*lines[: at - 1], new, *lines[at:]]), "module", "exec")
