@@ -236,6 +236,9 @@ class Effort:
 #: While atoms join, when few do, and once none does; where all that there are joined at once.
 GROWING, CALM, SETTLED = Effort(2, 0.1, 3e-2), Effort(4, 1e-3, 1e-2), Effort(12, 1e-3, 3e-2)
 WHOLE = Effort(6, 1e-4, 1e-2)
+#: The same from all rows: what this leaves is below the usual tolerance, and no second gradient
+#: has to say so first.
+WHOLE_SHORT = Effort(6, 1e-5, 1e-2)
 #: Steps of such a set whose Hessian may be that of a sample.
 FIRST_STEPS = 3
 #: Atoms up to which models are solved as exactly as that at hardly any cost.
@@ -257,7 +260,7 @@ def effort(fresh: int, support: int, whole: bool = False, sampled: bool = False)
     `whole` if all that there are did, `sampled` if those in use come from a sample of the rows.
     """
     if fresh > (JOINING_SAMPLED if sampled and not whole else JOINING) * support:
-        return WHOLE if whole else GROWING
+        return GROWING if not whole else WHOLE if sampled else WHOLE_SHORT
     return CALM if fresh else SETTLED
 
 
@@ -282,7 +285,8 @@ def newton_steps(
         # Before the matrix follows: what has been reached needs none.
         if step and not excess and at.gap(slopes) <= max(effort.enough * gap, at.noise(slopes)):
             return
-        sampled = effort is GROWING or (effort is WHOLE and step < FIRST_STEPS)
+        whole = effort in (WHOLE, WHOLE_SHORT)
+        sampled = effort is GROWING or (whole and step < FIRST_STEPS)
         gram.follow(bends, stale, sampled)
         held, signs = at.signs * at.u, at.signs
         at.signs = signs.copy()  # those of atoms that the model turns
@@ -296,7 +300,7 @@ def newton_steps(
             stale = STALE_EXACT  # from the next step on
         before = now
         reached = at.signs * slopes + at.level
-        accuracy = effort.accuracy if at.u.size > FEW or effort in (GROWING, WHOLE) else FINE
+        accuracy = effort.accuracy if at.u.size > FEW or whole or effort is GROWING else FINE
         u, slack = minimise(gram, model, reached, at, max(accuracy * now, at.noise(slopes)))
         d = at.signs * u - held
         toll = at.level * float(u.sum() - at.u.sum())
