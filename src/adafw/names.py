@@ -7,6 +7,7 @@ Wherever a name is taken, the short one ("l1", "logistic") and that of the Pytho
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -145,6 +146,7 @@ def loss_class(loss: str | Loss) -> type[Loss]:
     return getattr(losses, LOSSES.find(loss).long_name)
 
 
+@cache
 def losses_for(task: Task) -> Registry[Loss]:
     """Those whose targets are labels, or numbers."""
     fitting = (entry for entry in LOSSES if loss_class(entry.name).task == task)

@@ -63,8 +63,10 @@ class Problem:
         if self.classes is None:
             targets = Targets.of_numbers(y, X.dtype)
         else:
+            # `classes` are those of y: where every row counts, none is missing.
+            some = rows is not None or weights is not None
             seen = y if weights is None else y[weights > 0]
-            missing = np.setdiff1d(self.classes, seen)
+            missing = np.setdiff1d(self.classes, seen) if some else self.classes[:0]
             if missing.size and rows is None:
                 raise ValueError(
                     "every class must have a sample of positive weight, got none of class "

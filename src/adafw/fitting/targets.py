@@ -64,10 +64,12 @@ class Targets:
         """Labels -1 and +1: one vector for two classes, else one a class, or all `joint`ly."""
         if classes is None:
             classes = np.unique(y)
-        labels = np.searchsorted(classes, y)  # np.unique's own inverse sorts all of y
+        # np.unique's own inverse sorts all of y, and two classes need no search.
+        two = len(classes) == 2
+        labels = np.asarray(y == classes[1], np.intp) if two else np.searchsorted(classes, y)
         if joint and len(classes) > 2:
             return cls((labels,), classes, labels, len(classes))
-        positive = range(1, 2) if len(classes) == 2 else range(len(classes))
+        positive = range(1, 2) if two else range(len(classes))
         vectors = tuple(np.where(labels == k, 1.0, -1.0) for k in positive)
         return cls(vectors, classes, labels)
 
@@ -81,7 +83,8 @@ class Targets:
         weight = self.class_weights(class_weight, sample_weight, dtype)
         if self.classes is None or self.labels is None:
             return weight
-        present = np.unique(self.labels if weight is None else self.labels[weight > 0])
+        seen = self.labels if weight is None else self.labels[weight > 0]
+        present = np.flatnonzero(np.bincount(seen))
         if len(present) < 2:
             found = self.classes[present[0]] if len(present) else "none"
             raise ValueError(

@@ -5,6 +5,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -65,6 +66,17 @@ SEARCH = {
 _WIDTH = 100
 
 
+def _drawn(state: RandomState) -> int:
+    """A seed from what scikit-learn takes for one."""
+    return int(check_random_state(state).randint(2**31 - 1))
+
+
+@lru_cache(maxsize=256)
+def _seed(state: int) -> int:
+    """The same for a number: making a generator takes as long as a small fit's gradient."""
+    return _drawn(state)
+
+
 class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     """Settings and the fitted attributes that every model has."""
 
@@ -93,7 +105,8 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         self.__dict__.update({k: v for k, v in given.items() if k not in ("self", "__class__")})
 
     def _settings(self) -> Settings:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        state = self.random_state
+        seed = _seed(state) if type(state) is int else _drawn(state)
         given = {f.name: vars(self)[f.name] for f in fields(Settings) if f.name in vars(self)}
         return Settings(**given, seed=seed)
 
