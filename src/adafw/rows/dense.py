@@ -18,6 +18,8 @@ from adafw.typing import Array, Batch, Plain
 _PIECE = 1 << 16
 #: Entries from which rough products pay, and up to which there is room for their copy (0.5 GB).
 _ROUGH = (1 << 20, 1 << 27)
+#: Squares below which single precision has too few digits.
+_FAINT = 1e-30
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
 _SLICE = 1 << 20
 
@@ -107,6 +109,30 @@ class DenseRows(Rows):
         image, move = _curve(self._single, *single, np.dtype(np.float32))
         image, move = image.astype(self.dtype), move.astype(self.dtype)
         return image * (heavy * long), move * long
+
+    def rough_squares(self, weights: Vector) -> Vector:
+        """In single precision, in the pass that makes the smaller copy of A if there is none."""
+        if not self.rough:
+            return self.mean_squares(weights)
+        w, (m, n) = mean_weights(weights, self.shape[0]), self.shape
+        heavy = float(w.max())
+        share = (w / heavy).astype(np.float32)
+        known: NDArray[np.float32] | None = vars(self).get("_single")
+        single = np.empty((m, n), np.float32) if known is None else known
+        total, step = np.zeros(n), max(1, 2 * _PIECE // n)
+        with np.errstate(over="ignore"):
+            for k in range(0, m, step):
+                part = single[k : k + step]
+                if known is None:
+                    part[...] = self.array[k : k + step]
+                total += share[k : k + step] @ np.square(part)
+        if not np.isfinite(total).all():
+            return self.mean_squares(weights)
+        vars(self)["_single"] = single
+        total *= heavy
+        if (faint := total <= _FAINT * heavy).any():
+            total[faint] = DenseRows(self.array[:, faint]).mean_squares(weights)
+        return total
 
     @cached_property
     def _single(self) -> NDArray[np.float32]:

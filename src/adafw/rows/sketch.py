@@ -11,6 +11,8 @@ RANK, SHARE, ROWS = 64, 8, 4096
 
 #: Share of a column's square that is taken for noise, at least: less would be rounding.
 NOISE = 1e-9
+#: The share up to which rounding of single precision may be a good part of it.
+NOISE_SINGLE = 1e-3
 
 
 class Sketch(NamedTuple):
@@ -29,14 +31,23 @@ def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
     """One step of subspace iteration with B^T B, from rows of B itself; of two rows a column.
 
     Fewer tell less of the directions than the columns have noise, more cost more than they save.
+    In single precision, unless that leaves nothing of the rest.
     """
     m, n = array.shape
     step = max(SHARE, m // min(2 * n, ROWS))
     root = 1 / np.sqrt(np.asarray(weights, np.float64))
     part = array[::step] * root
+    found = _sketch(step, part.astype(np.float32))
+    return found if found.rest.min() > NOISE_SINGLE else _sketch(step, part)
+
+
+def _sketch(step: int, part: NDArray[np.floating[Any]]) -> Sketch:
+    """That of some rows of B."""
     basis = np.linalg.qr(part[:: max(1, len(part) // RANK)][:RANK].T)[0]
     basis = np.linalg.qr(part.T @ (part @ basis))[0]
     images = part @ basis
     explained = basis @ (images.T @ images)
-    rest = np.einsum("ij,ij->j", part, part) - np.einsum("jk,jk->j", explained, basis)
-    return Sketch(step, basis, images, np.clip(rest / len(part), NOISE, 1.0))
+    squares = np.einsum("ij,ij->j", part, part)
+    rest = (squares - np.einsum("jk,jk->j", explained, basis)) / len(part)
+    wide = [np.asarray(found, np.float64) for found in (basis, images, rest)]
+    return Sketch(step, wide[0], wide[1], np.clip(wide[2], NOISE, 1.0))
