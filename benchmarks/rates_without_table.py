@@ -3,7 +3,7 @@
     ADAFW_DATA=... python benchmarks/rates_without_table.py [--auto] [--gradients SPIDER ...]
                                                             [--held-out | --chosen] [name ...]
 
-Fifteen small problems, six estimates, both steps. What fixed rates reach and what "auto" does goes
+Fifteen small problems, seven estimates, both steps. What fixed rates reach and what "auto" does goes
 to docs/benchmarks/learning_rates.json, cell by cell; all that is there is printed as the table that
 docs/learning_rate.md quotes, with the runs that ended above where they began. --auto: fixed rates
 as they stand in the file, as a change of the rule does not move them. Some 8 minutes in all, 1
@@ -35,7 +35,7 @@ import adafw
 from adafw import gradients, losses
 
 OUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "learning_rates.json"
-ESTIMATES = ("SPIDER", "PAGE", "ORGFW", "SVRF", "LSVRG", "Minibatch")
+ESTIMATES = ("SAGA", "SPIDER", "PAGE", "ORGFW", "SVRF", "LSVRG", "Minibatch")
 RATES = [10.0 ** (i / 2) for i in range(-8, 7)]
 #: Epochs of every run.
 MOST = 30.0

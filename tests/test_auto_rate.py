@@ -42,7 +42,10 @@ def test_no_rate_is_needed(name, ball):
     f = problem()
     r = adafw.minimize(f, ball, ALGORITHMS[name], max_epochs=40)
     best = adafw.minimize(f, ball, adafw.BPCG(), max_iterations=300)
-    noisy = type(ALGORITHMS[name].gradient) in (gradients.Minibatch, gradients.ORGFW)  # four terms
+    # Four terms a step, and no exact gradient.
+    noisy = isinstance(
+        ALGORITHMS[name].gradient, gradients.Minibatch | gradients.ORGFW | gradients.SAGA
+    )
     assert r.value - best.value <= (0.12 if noisy else 0.03) * best.value
     assert r.learning_rate > 0
     assert (r.trace["violation"] <= 1e-12).all()

@@ -48,7 +48,8 @@ print(json.dumps([*found, r.x.tolist()]))
 
 
 def run(code, source=Path(adafw.__file__).parents[1], folder=None, **changes):
-    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    own = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", SWITCH)
+    env = {k: v for k, v in os.environ.items() if k not in own}
     env |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"} | changes
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
@@ -163,6 +164,7 @@ def test_the_note_goes_to_a_terminal_unless_progress_is_off(tmp_path, wanted, li
         "PYTHONPATH": str(Path(adafw.__file__).parents[1]),
         "NUMBA_CACHE_DIR": str(tmp_path),
         "ADAFW_PROGRESS": wanted,
+        SWITCH: "0",
     }
     subprocess.run([sys.executable, "-c", DOT], env=env, stderr=theirs, check=True)
     os.write(theirs, b"end\n")

@@ -78,7 +78,7 @@ class GradientEstimator(ABC, Generic[S]):
         """Gradients of terms f_i that the textbook algorithm evaluates in iteration t, at most."""
 
     def remembered(self, state: S) -> Array | None:
-        """The sum of slopes of earlier iterates that the state holds at hand; None if none is."""
+        """The sum of slopes of earlier iterates that steps follow, if the state holds one."""
         return None
 
     def exact_point(self, state: S, t: int) -> tuple[Array, Array] | None:

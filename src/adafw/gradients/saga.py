@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adafw.gradients.base import Table, draw
+from adafw.gradients.base import GradientEstimator, Table, draw
 from adafw.gradients.sampling import FromTable
 from adafw.objectives import SeparableSum
 from adafw.random import IndexSource
@@ -22,6 +22,9 @@ class SAGA(FromTable):
     f_i(x) = phi_i(<a_i, x>). Defazio, Bach, Lacoste-Julien (2014); with Frank-Wolfe steps Reddi,
     Sra, Poczos, Smola (2016).
     """
+
+    #: Its steps follow g_t, whose noise the table's own sum does not tell.
+    remembered = GradientEstimator.remembered
 
     def update(  # type: ignore[override]  # `check` refuses other sums
         self, f: SeparableSum, x: Array, t: int, state: Table, rng: IndexSource

@@ -227,7 +227,7 @@ def _nearest(w: np.uint64, q: int) -> tuple[float, bool]:
     if mantissa >= np.uint64(1 << 53):
         mantissa = np.uint64(1 << 52)
         power += 1
-    return math.ldexp(np.float64(mantissa), power - 52), True
+    return math.ldexp(np.float64(mantissa), int(power - 52)), True
 
 
 @jit
@@ -246,7 +246,7 @@ def _integer(text: Text, i: int, stop: int) -> tuple[int, int]:
     n = 0
     while i < stop and 48 <= text[i] <= 57:
         if n < _WIDEST:
-            n = n * 10 + (text[i] - 48)
+            n = n * 10 + int(np.int64(text[i]) - 48)
         i += 1
     return n, i
 
