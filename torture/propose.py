@@ -184,8 +184,8 @@ def _rewritten(node: ast.AST):
                 ast.Is: "is not",
                 ast.IsNot: "is",
                 ast.In: "not in",
-                ast.NotIn: "in",
-            }  # codespell:ignore
+                ast.NotIn: "in",  # codespell:ignore
+            }
             if type(op) in other:
                 yield f"{a} {other[type(op)]} {b}"
         case ast.BinOp(left=a, op=op, right=b):
