@@ -4,10 +4,10 @@
                                                             [--held-out | --chosen] [name ...]
 
 Fifteen small problems, seven estimates, both steps. What fixed rates reach and what "auto" does
-goes to docs/benchmarks/learning_rates.json, cell by cell; all that is there is printed as the table that
-docs/learning_rate.md quotes, with the runs that ended above where they began. --auto: fixed rates
-as they stand in the file, as a change of the rule does not move them. Some 8 minutes in all, 1
-with --auto. learning_rates.py says how epochs are counted.
+goes to docs/benchmarks/learning_rates.json, cell by cell; all that is there is printed as the table
+that docs/learning_rate.md quotes, with the runs that ended above where they began. --auto: fixed
+rates as they stand in the file, as a change of the rule does not move them. Some 8 minutes in all,
+1 with --auto. learning_rates.py says how epochs are counted.
 """
 
 import argparse
