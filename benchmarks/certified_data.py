@@ -74,6 +74,8 @@ PROBLEMS = {
     "text": lambda: ("text 7 770 x 8 156", *text_like(7770, 8156, 100)),
     "wide text": lambda: ("text 15 935 x 60 346", *text_like(15_935, 60_346, 80, 3)),
     "counts": lambda: ("counts 16 000 x 40 000", *counts()),
+    "small": lambda: ("dense 1 000 x 24", *dense(1000, 24)),
+    "small sparse": lambda: ("one-hot 3 000 x 123", *one_hot(3000, seed=2)),
     "unrelated": lambda: ("unrelated 20 000 x 1 500", *unrelated()),
     "unrelated, short": lambda: ("unrelated 5 000 x 1 500", *unrelated(5000, 1500, 40)),
 }

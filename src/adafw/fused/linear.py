@@ -106,7 +106,7 @@ class _L1:
         )  # fmt: skip
         if projected:
             done, size, projections, level = self.kernels.run_projected(*work)
-            s.workspace["level"] = level
+            s.workspace["level"] = float(level)
             problem.count_minimisers(self.constraint, algorithm, s, projections)
         else:
             done, size = self.kernels.run(*work)

@@ -5,7 +5,7 @@ directory; NUMBA_CACHE_DIR names another one. It looks only at the file a kernel
 a change to a function that kernels of other files call, delete the cache (`make clean`).
 
 NUMBA_DISABLE_JIT=1 switches compilation off: the kernels then run as the Python they are written
-in, with the same results and much slower, but for the LIBSVM parser, which needs compiled integers.
+in, with the same results and much slower; NumPy warns of the integers that wrap around in hashes.
 """
 # mypy: disable-error-code="no-untyped-call"
 

@@ -206,7 +206,7 @@ class WithIntercept(SeparableSum):
         """
         weighted = z if self._weighted is None else z[self._weighted]
         low, high = self.constant - float(weighted.max()), self.constant - float(weighted.min())
-        return self._root(z, low, high, self.constant - self.model.mean(z))
+        return float(self._root(z, low, high, self.constant - self.model.mean(z)))
 
     def _root(self, z: NDArray[Any], low: float, high: float, b: float) -> float:
         """Newton's method on ln(sum of positive slopes) - ln(sum of negative ones), in a bracket.
