@@ -148,6 +148,41 @@ def test_what_was_computed_at_z_is_remembered_for_it():
     assert seen.value(z + 1) == pytest.approx(f.value_at(z + 1))
 
 
+def test_a_matrix_of_few_sparse_columns_follows_the_rows_whose_bends_have_changed():
+    f, x, rng = model("csr", True, False)
+    A, seen, bends = f.rows.matrix.toarray(), Predictions(f), rng.uniform(0.5, 1.0, M)
+    plain = seen._gram(bends)
+    np.testing.assert_allclose(plain, A.T @ (bends[:, None] * A), atol=1e-12)
+    memory: Any = {"weights": x}
+    seen.memory = memory
+    first = seen._gram(bends)
+    assert first is memory["gram"]
+    assert memory["bends"] is not bends
+    now = bends.copy()
+    now[:5], now[5], now[6] = 1.1 * bends[:5], 1.3 * bends[5], 1.005 * bends[6]
+    for exact, rows in ((False, [5]), (True, [0, 1, 2, 3, 4, 5])):
+        seen.exact = exact
+        assert seen._gram(now) is first
+        known = bends.copy()
+        known[rows] = now[rows]
+        np.testing.assert_array_equal(memory["bends"], known)
+        np.testing.assert_allclose(first, A.T @ (known[:, None] * A), atol=1e-12)
+    for name, other in (("gram", np.eye(N - 1)), ("bends", np.ones(M - 1)), ("gram", None)):
+        seen.memory = damaged = {**memory, name: other}
+        np.testing.assert_allclose(seen._gram(now), A.T @ (now[:, None] * A), atol=1e-12)
+        assert damaged["gram"].shape == (N, N)
+        assert damaged["bends"].shape == (M,)
+    # A row that counts for little waits while the model may be rough.
+    light = np.where(np.arange(M) == 3, 0.1, 1.0)
+    seen.memory = memory = {}
+    seen._gram(light)
+    light = np.where(np.arange(M) == 3, 0.15, 1.0)
+    for exact, bend in ((False, 0.1), (True, 0.15)):
+        seen.exact = exact
+        seen._gram(light)
+        assert memory["bends"][3] == bend
+
+
 def test_single_precision_stays():
     A, y, w, _ = data()
     f = adafw.LinearModel(A.astype(np.float32), y.astype(np.float32), losses.Logistic(), w)

@@ -7,8 +7,10 @@ import pytest
 
 import adafw
 from adafw import losses
+from adafw.objectives import Line
 from adafw.steps.corrective.curvature import Hessian, View, view
 from adafw.steps.corrective.damped import at, descend, forcing, weighed
+from adafw.steps.spectral import backtrack
 
 
 def model():
@@ -56,11 +58,13 @@ class Hinge(View):
 
     def __init__(self):
         self.models: list[Any] = []
+        self.predicted = 0
 
     def weights(self, x):
         return np.ones_like(x)
 
     def predict(self, x):
+        self.predicted += 1
         return 2 * x
 
     def predictions(self, x):
@@ -77,26 +81,28 @@ class Hinge(View):
         return Hessian(lambda d: (4 * d, 2 * d), weights)
 
 
-def run(ways, x=1.0, moves=True):
+def run(ways, x=1.0, moves="known"):
     """`descend` from x where the n-th model is minimised at the n-th of `ways`."""
     seen, ways = Hinge(), iter(ways)
     here = at(seen, np.array([x]))
 
     def minimise(h):
         y = np.array([next(ways)])
-        return y, (2 * (y - here.x) if moves else None)
+        known = {"known": 2 * (y - here.x), "none": None, "empty": np.empty(0)}
+        return y, known[moves]
 
     g = seen.gradient(here.z)
     return seen, here, descend(seen, adafw.LInfBall(3.0), here, g, np.ones(1), minimise)
 
 
-@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize("moves", ["known", "none", "empty"])
 def test_a_step_that_descends_is_taken_whole(moves):
     seen, _, there = run([-0.4], moves=moves)
     assert there.x.tolist() == [-0.4]  # as it is, not x + (y - x)
     np.testing.assert_allclose(there.z, [0.2])
     assert there.value == pytest.approx(0.02)
     assert seen.models == [[]]
+    assert seen.predicted == (moves != "known")
 
 
 def test_a_step_that_goes_too_far_is_cut():
@@ -112,12 +118,12 @@ def test_curvature_met_where_a_step_is_cut_short_is_told_to_the_next_model():
     """Three times as far as f descended, at most the whole step; four models, the last is taken."""
     seen, here, there = run([-60.0, -30.0, -20.0, -15.0, 0.0])
     assert [len(moves) for moves in seen.models] == [0, 1, 2, 3]
-    for y, move in zip((-60.0, -30.0, -20.0), seen.models[3], strict=True):
-        whole = 2 * (y - 1)
-        share = float(move[0]) / whole
-        assert 0 < share < 0.3
-        end = here.z + share / 3 * whole
-        assert seen.value(end) < here.value
+    for y, told in zip((-60.0, -30.0, -20.0), seen.models[3], strict=True):
+        move, slope = 2 * (y - 1), 2 * 3.0 * (y - 1)
+        line = Line(lambda gamma, move=move: seen.value(here.z + gamma * move), lambda gamma: 0.0)
+        gamma = backtrack(line, here.value, here.value, slope, np.dtype(float))
+        assert 0 < gamma < 0.1
+        assert told[0] == pytest.approx(3 * gamma * move)
     assert there.value < here.value
     assert there.x[0] == pytest.approx(1 + (there.z[0] - 3) / 2)
 

@@ -437,6 +437,18 @@ def test_a_dear_matrix_may_be_old_until_steps_are_slow():
     assert at.gap(f.gradient(at.signs * at.u)) <= 1e-9 * gap
 
 
+def test_an_intercept_that_is_not_the_best_is_mended_by_the_first_step():
+    """Of squares the model is f itself: one step leads to the minimum, wherever b was."""
+    f, A = problem(losses.Squared(), intercept=True)
+    for off in (0.0, 0.7, -3.0):
+        at, point, gram = start(f, A, True, True, radius=3.0)
+        gap = at.gap(f.gradient(at.signs * at.u))
+        point.start(point.z + off)
+        newton_steps(point, gram, at, gap, Effort(1, 0.0, 1e-9))
+        assert at.gap(f.gradient(at.signs * at.u)) <= 0.01 * gap
+        assert point.slopes.sum() == pytest.approx(0, abs=1e-12)
+
+
 def test_slopes_that_are_known_are_those_of_the_first_step():
     f, A = problem()
     found = []
