@@ -136,10 +136,64 @@ def test_a_step_on_which_the_model_is_least_well_before_its_end_is_cut(length):
     np.testing.assert_allclose(d, -share * length * g / np.diag(H))
     np.testing.assert_allclose(slopes, g + H @ d, atol=1e-15)
     np.testing.assert_allclose(move, d)
-    # Where P leads uphill, the diagonal does not.
+    # Where P leads uphill, the diagonal does not: the first coordinate is held at its bound.
+    model = _Model(np.zeros(2), g, np.full(2, -9.0), np.array([0.1, 9.0]), 1.0, 0.1)
     d, slopes, _ = model._towards(h, near, zero, g, zero, -g)
-    np.testing.assert_allclose(d, -g / np.diag(H))
-    np.testing.assert_allclose(slopes, 0, atol=1e-15)
+    np.testing.assert_allclose(d, [0.1, -0.2])
+    np.testing.assert_allclose(slopes, [-0.8, 0], atol=1e-15)
+
+
+def test_coordinates_at_a_bound_that_pulls_them_out_are_held():
+    """The others go to the minimum of the model among themselves."""
+    rng = np.random.default_rng(1)
+    B = rng.standard_normal((6, 6))
+    H, A = B @ B.T + np.eye(6), rng.standard_normal((4, 6))
+    h = Hessian(lambda d: (H @ d, A @ d), np.diag(H).copy())
+    lower, upper = np.full(6, -50.0), np.full(6, 50.0)
+    lower[5] = upper[5] = 0.0  # no room at all
+    model = _Model(np.zeros(6), np.zeros(6), lower, upper, 1.0, 1e-9)
+    d = np.array([-50.0, 50.0, -50.0, 50.0, 3.0, 0.0])
+    slopes = np.array([7.0, -7.0, -1.0, 1.0, 2.0, 5.0])
+    free = [2, 3, 4]  # two at a bound that pulls them in, one between
+    new, after, step = model._face(h, d, slopes)
+    np.testing.assert_array_equal(new[[0, 1, 5]], d[[0, 1, 5]])
+    expected = d[free] - np.linalg.solve(H[np.ix_(free, free)], slopes[free])
+    np.testing.assert_allclose(new[free], expected, atol=1e-6)
+    np.testing.assert_allclose(after, slopes + H @ (new - d), atol=1e-9)
+    np.testing.assert_allclose(step, A @ (new - d), atol=1e-9)
+
+
+def test_coordinates_near_a_bound_that_pulls_them_out_go_there():
+    """Within a hundredth of the box: at once, while the others take their Newton step."""
+    H = np.diag([2.0, 4.0])
+    h = Hessian(lambda d: (H @ d, d), np.diag(H).copy())
+    model = _Model(np.zeros(2), np.zeros(2), np.full(2, -50.0), np.full(2, 50.0), 1.0, 1e-9)
+    for sign in (1.0, -1.0):
+        d, slopes = sign * np.array([-49.5, 1.0]), sign * np.array([9.0, 8.0])
+        new, after, _ = model._face(h, d, slopes)
+        np.testing.assert_allclose(new, sign * np.array([-50.0, -1.0]))
+        np.testing.assert_allclose(after, slopes + H @ (new - d))
+
+
+def test_a_step_out_of_the_box_is_halved_until_the_model_falls():
+    """Cut off at the bound, a step along a narrow valley may lead up its side."""
+    H, slopes = np.array([[1.0, 0.94], [0.94, 1.0]]), np.array([0.3, -0.4])
+    h = Hessian(lambda d: (H @ d, d), np.ones(2))
+    lower, upper = np.array([-0.3, -0.5]), np.array([2.0, 1.9])
+    model = _Model(np.zeros(2), np.zeros(2), lower, upper, 1.0, 1e-9)
+    step = -slopes * (slopes @ slopes) / (slopes @ H @ slopes)  # ended outside at once
+
+    def fall(gamma):
+        s = np.clip(gamma * step, lower, upper)
+        return slopes @ s + s @ H @ s / 2
+
+    assert fall(1.0) > 0
+    assert fall(0.5) > 0
+    assert fall(0.25) < 0
+    new, after, move = model._face(h, np.zeros(2), slopes)
+    np.testing.assert_allclose(new, np.clip(0.25 * step, lower, upper))
+    np.testing.assert_allclose(after, slopes + H @ new, atol=1e-12)
+    np.testing.assert_allclose(move, new, atol=1e-12)
 
 
 def test_conjugate_gradients_end_outside():

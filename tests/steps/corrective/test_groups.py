@@ -69,6 +69,18 @@ def test_groups_that_beat_what_x_pays_join_steepest_first(seed, used):
     np.testing.assert_array_equal(_working_set(many, x, g), expected(many, x, g))
 
 
+def test_as_many_join_as_there_are():
+    """Groups of five, 90 coordinates in use: 17 more, as 18 would be 90; none of slope 0."""
+    g, x = np.random.default_rng(0).standard_normal(600), np.zeros(600)
+    x[:90] = 1.0
+    kind = adafw.GroupBall(1e6, np.arange(600) // 5)
+    found = _working_set(kind, x, g)
+    np.testing.assert_array_equal(found, expected(kind, x, g))
+    assert found.size == 90 + 17 * 5
+    g[:90], g[90:580] = 1.0, 0.0  # uphill for those in use: others need not pay for that
+    assert set(_working_set(kind, x, g).tolist()) == {*range(90), *range(580, 600)}
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("k", [3, 50])
 def test_coordinates_that_beat_what_x_pays_join_steepest_first(seed, k):

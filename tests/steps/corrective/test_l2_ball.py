@@ -10,7 +10,7 @@ from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import Hessian, view
-from adafw.steps.corrective.damped import at
+from adafw.steps.corrective.damped import Position, at
 from adafw.steps.corrective.l2_ball import L2Corrector, _gap, _Model
 
 N = 9
@@ -116,6 +116,17 @@ def test_on_the_sphere_a_step_is_newtons_on_the_tangent_plane(outward):
     s = 3.0 / 4
     expected = plane @ np.linalg.solve(plane.T @ (H + s * np.eye(N)) @ plane, -plane.T @ slopes)
     np.testing.assert_allclose(d, expected, atol=1e-7)
+
+
+def test_a_step_whose_way_back_to_the_sphere_leads_up_is_halved():
+    """Far along the tangent, where the model is flat, the sphere bends to where it is steep."""
+    H, g, x = np.diag([100.0, 1e-9]), np.array([-1e-3, -1.0]), np.array([1.0, 0.0])
+    h = Hessian(lambda d: (H @ d, d), np.diag(H).copy())
+    y, move = _Model(Position(x, x, 0.0), g, 1.0, 1.0, 1e-6).minimise(h)
+    d = y - x
+    assert np.linalg.norm(y) <= 1 + 1e-15
+    assert g @ d + d @ H @ d / 2 < -0.01
+    np.testing.assert_allclose(move, d, atol=1e-12)
 
 
 def test_points_outside_are_brought_back():
