@@ -10,6 +10,7 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import JointPredictions, view
 from adafw.steps.corrective.groups import (
     GroupCorrector,
@@ -161,6 +162,8 @@ def test_the_face_of_groups():
     assert tiny.free.tolist() == face.free.tolist()
     y[3] = 1e-12
     assert not _GroupFace(kind).face(y, slopes).free[3]
+    large = _GroupFace(adafw.GroupBall(1e6, [0, 0, 1, 1, 2])).face(1e-8 * y, slopes)
+    assert not large.free.any()
 
 
 def test_how_the_norms_of_groups_bend():
@@ -191,6 +194,8 @@ def test_the_face_of_k_sparse_points():
         face = _SparseFace(kind).face(y, np.full(5, pull))
         assert face.free.tolist() == [free, True, True, False, False]
         assert not face.normal.any()
+    large = _SparseFace(adafw.KSparse(1e6, 2)).face(np.array([1.0, 1e-8, 0, 0, 0]), np.ones(5))
+    assert large.free.tolist() == [True, False, False, False, False]
     negative = _SparseFace(kind).face(-y, np.full(5, -1.0))
     assert negative.free.tolist() == [True, True, True, False, False]
 
@@ -206,15 +211,21 @@ SETS = [
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("share", [0.3, 1e-3])
-def test_models_are_minimised_to_what_is_wanted(constraint, intercept, share):
+@pytest.mark.parametrize("way", ["matrix", "products"])
+def test_models_are_minimised_to_what_is_wanted(constraint, intercept, share, way, monkeypatch):
+    if way == "products":
+        monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
     f, rng = linear(intercept, True), np.random.default_rng(5)
     x = 0.5 * constraint.lmo(rng.standard_normal(20)) + 0.3 * constraint.lmo(-np.ones(20))
     seen, g, H = view(f), f.gradient(x), f.hessian(x)
     gap = constraint.gap(x, g)
     h = seen.hessian(seen.predictions(x), seen.weights(x))
     model = _Model(x, g, _part(constraint, np.arange(20)), gap, share)
-    y, _ = model.minimise(h)
+    y, move = model.minimise(h)
     d = y - x
+    assert (move is None) is (way == "matrix")
+    if move is not None:
+        np.testing.assert_allclose(move, f.rows.dot(d), atol=1e-9 * max(1, np.abs(d).max()))
     assert constraint.violation(y) <= 1e-12
     assert constraint.gap(y, g + H @ d) <= share * gap
     slopes = g.copy()
@@ -260,9 +271,12 @@ def test_an_iteration_descends_inside_the_set(constraint):
         g, before = f.gradient(x), f.value(x)
         if not constraint.gap(x, g) > 1e-12:
             break
+        gap = constraint.gap(x, g)
         x, state = corrector.improve(f, counted, x, g, t, state)
         assert constraint.violation(x) <= 1e-12
         assert f.value(x) <= before
+        if t == 0:  # all coordinates take part: some Newton steps leave little
+            assert constraint.gap(x, f.gradient(x)) <= 0.1 * gap
     assert constraint.gap(x, f.gradient(x)) <= 1e-6 * f.value(x)
     assert counted.lmo_calls <= 6
     still, same = corrector.improve(f, constraint, x, np.zeros(20), 1, state)
