@@ -11,6 +11,7 @@ from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
 from adafw.rows import MatrixRows, as_rows
+from adafw.rows.dense import DenseRows
 from adafw.steps.corrective.hull import FIRST, HullCorrector, _weights, _working_set
 
 
@@ -88,6 +89,23 @@ def test_an_iteration_descends_over_the_hull_and_keeps_what_it_knows(dtype):
     weights, atoms = corrector.active_set(hull, x, state)
     assert (weights > 0).all()
     np.testing.assert_allclose(weights @ atoms, x, atol=1e-6)
+
+
+def test_each_vertex_that_joins_costs_one_product(monkeypatch):
+    f, hull = problem()
+    corrector, products = HullCorrector(), []
+    plain = DenseRows.dot
+    monkeypatch.setattr(DenseRows, "dot", lambda *given: products.append(0) or plain(*given))
+    x, state, known = hull.start((4,)), {}, set()
+    for _ in range(4):
+        g = f.gradient(x)
+        products.clear()
+        new, state = corrector.improve(f, hull, x, g, 1, state)
+        chosen = set(state["chosen"].tolist())
+        assert len(products) == len(chosen - known)
+        f.value_and_gradient(new)  # at predictions that were led along
+        assert len(products) == len(chosen - known)
+        x, known = new, chosen
 
 
 def test_at_a_minimum_nothing_is_done():
