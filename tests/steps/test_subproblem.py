@@ -22,6 +22,7 @@ SETS = {
     "box": adafw.Box(-np.linspace(0, 1, N), np.linspace(0, 2, N)),
     "group": adafw.GroupBall(1.2, GROUPS),
     "k-sparse": adafw.KSparse(0.5, 3),
+    "wide k-sparse": adafw.KSparse(4.0, 2),
     "product": adafw.Product(
         [(adafw.L1Ball(1.0), 5), (adafw.LInfBall(0.5), 4), (adafw.L2Ball(1.0), 3)]
     ),

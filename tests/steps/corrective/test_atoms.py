@@ -11,6 +11,7 @@ from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
 from adafw.rows import as_rows
+from adafw.steps.corrective import atoms
 from adafw.steps.corrective.atoms import AtomCorrector, _inside, _room
 from adafw.steps.corrective.joining import Shape
 
@@ -130,6 +131,50 @@ def test_x_is_in_the_set_to_the_last_digit(make, dtype):
             assert not np.signbit(x[x == 0]).any()
             assert ("predictions" in state) is (dtype == np.float64)
         assert ball.gap(x, f.gradient(x)) <= 1e-4
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0, -3.0])
+def test_on_a_simplex_a_constant_slope_makes_the_multiplier_positive(shift, monkeypatch):
+    """m + c with c the least that makes it as large as every |slope + m|: no other is told."""
+    monkeypatch.setattr(atoms, "MANY", 0)
+    f, _, _ = problem(40)
+    seen, plain = [], atoms.descent
+    monkeypatch.setattr(atoms, "descent", lambda at, point: seen.append(at) or plain(at, point))
+    x = np.where(np.arange(40) < 4, 1.5, 0.0)
+    g = f.gradient(x) + shift
+    new, state = AtomCorrector().improve(f, adafw.Simplex(6.0), x, g, 1, {})
+    (at,) = seen
+    slopes, w = g[at.chosen], x[at.chosen]
+    multiplier = -float(slopes @ w) / 6.0
+    wanted = max(multiplier, float(np.abs(slopes + multiplier).max()))
+    np.testing.assert_allclose(at.g, slopes + multiplier - wanted, atol=1e-12)
+    np.testing.assert_array_equal(at.x, w)
+    assert (at.radius, at.signed, at.bound, at.seed) == (6.0, False, True, 1)
+    assert new.sum() == pytest.approx(6.0)
+    assert new.min() >= 0
+    assert f.value(new) < f.value(x)
+    assert (state["bound"], state["calm"]) in ((1, 0), (1, 1))
+    np.testing.assert_allclose(state["predictions"], f.rows.dot(new), atol=1e-12)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_descents_are_told_of_the_ball(bound, monkeypatch):
+    monkeypatch.setattr(atoms, "MANY", 0)
+    monkeypatch.setattr(atoms, "MOST_ATOMS", 0)
+    f, _, _ = problem(600)
+    seen, plain = [], atoms.descent
+    monkeypatch.setattr(atoms, "descent", lambda at, point: seen.append(at) or plain(at, point))
+    x = np.where(np.arange(600) < 10, 0.1, 0.0)
+    radius = 1.0 if bound else 50.0
+    _, state = improve(f, adafw.L1Ball(radius), x, {"level": 0.02, "norm": 0.5, "calm": 1}, t=7)
+    (at,) = seen
+    np.testing.assert_array_equal(at.g, f.gradient(x)[at.chosen])
+    np.testing.assert_array_equal(at.x, x[at.chosen])
+    assert (at.radius, at.signed, at.bound, at.seed) == (radius, True, bound, 7)
+    assert (at.price == 0) is bound
+    assert at.price == state["level"]
+    assert not at.calm  # many join
+    assert state["bound"] in (0, 1)
 
 
 def test_at_a_minimum_nothing_is_done():

@@ -227,3 +227,18 @@ def test_where_models_fail_a_plain_step_descends():
     new = at.x + t * (w - at.x)
     assert f.value(new) < f.value(at.x)
     assert np.abs(new).sum() <= 1.5 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_where_all_is_calm_what_is_new_comes_in_beside_what_is_settled(signed):
+    """Coordinates at 0 that are steeper than the multiplier descend before the polish."""
+    for seed in range(6):
+        f, at, _ = setting(True, signed, seed=seed)
+        at.g = at.g.copy()
+        fresh = np.flatnonzero(at.x == 0)
+        at.g[fresh] = 0.0
+        at.g[fresh[0]] = -50 * np.abs(at.g).max()
+        w, bound = descent._Model(at, Point(f, at.x)).minimiser(True)
+        assert bound
+        assert w[fresh[0]] > 0
+        assert np.abs(w).sum() == pytest.approx(1.5)

@@ -198,9 +198,10 @@ def test_lines_go_to_the_lowest_point_of_a_parabola(length):
     assert _line(seen, z, -move, value, slope) < 1e-12  # a promise that is not kept
 
 
+@pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("bound", [False, True])
-def test_newton_steps_on_factors_descend_and_stay_in_their_ball(bound):
-    f, seen, left, right, z, radius = joining(radius=5.0 if bound else 500.0)
+def test_newton_steps_on_factors_descend_and_stay_in_their_ball(bound, rank):
+    f, seen, left, right, z, radius = joining(radius=5.0 if bound else 500.0, rank=rank)
     if bound:
         left, right = balanced(3 * left, 3 * right, radius)
         z = seen.predict(left, right)
@@ -223,6 +224,7 @@ def test_newton_steps_on_factors_descend_and_stay_in_their_ball(bound):
     if bound:
         g = g - both * np.vdot(g, both) / np.vdot(both, both)
     assert np.linalg.norm(g) <= 1e-6
+    assert values[-1] < 0.9 * values[0]
     settled = next(k for k, v in enumerate(values) if v <= values[-1] * (1 + 1e-9))
     assert settled <= 12
     assert _newton_step(seen, left[:, :0], right[:, :0], z, radius) is None
