@@ -260,14 +260,14 @@ def test_moves_between_atoms_at_hand(step, expected):
     assert move.slope == pytest.approx(expected[2])
 
 
-@pytest.mark.parametrize("slope", [1.0, 1.2, 2.0, 3.0, 3.5])
+@pytest.mark.parametrize("slope", [1.0, 1.5, 2.0, 3.0, 3.5])
 def test_moves_towards_a_vertex(slope):
     """The steeper of two, the vertex where they are equal; pairwise steps always go there."""
-    view = AtomView(2.8, np.array([4.0, 2.0, 1.0]), 2, 0)
-    away, local = Move(0, None, 4.0 - 2.8), Move(0, 2, 3.0)
+    view = AtomView(2.5, np.array([4.0, 2.0, 1.0]), 2, 0)
+    away, local = Move(0, None, 1.5), Move(0, 2, 3.0)
     found = steps.AwayStep().towards(view, 3, slope, local)
-    assert found == (Move(None, 3, slope) if slope >= 4.0 - 2.8 else away)
-    assert steps.PairwiseStep().towards(view, 3, slope, local) == Move(0, 3, slope + (4.0 - 2.8))
+    assert found == (Move(None, 3, slope) if slope >= 1.5 else away)
+    assert steps.PairwiseStep().towards(view, 3, slope, local) == Move(0, 3, slope + (1.5))
     found = steps.BlendedPairwiseStep().towards(view, 3, slope, local)
     assert found == (local if slope <= 3.0 else Move(None, 3, slope))
 

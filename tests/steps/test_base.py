@@ -165,3 +165,26 @@ def test_x_and_its_gradient_are_only_read(step):
         assert new is not x
         assert ball.violation(new) <= 1e-12
         x = new.copy()
+
+
+@pytest.mark.parametrize("make", [AdaptiveStep, ProjectedStep, PreconditionedStep])
+def test_metrics_are_prepared_before_the_clock_runs(make):
+    asked = []
+
+    class Watched(adafw.metrics.Metric):
+        def init(self, x):
+            return {"h": np.ones_like(x)}
+
+        def prepare(self, x):
+            asked.append(x)
+
+        def update(self, g, t, state):
+            return g, state["h"], state
+
+    step, x = make(0.5, metric=Watched()), np.zeros(3)
+    f = adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x)
+    assert step.init(x)["h"].tolist() == [1, 1, 1]
+    assert asked == []
+    step.prepare(f, adafw.L2Ball(1.0), x, step.init(x))
+    assert len(asked) == 1
+    assert asked[0] is x

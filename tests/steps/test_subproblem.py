@@ -40,11 +40,14 @@ def point(constraint, rng):
 
 @pytest.mark.parametrize("name", SETS)
 @settings(deadline=None, max_examples=60, derandomize=True)
-@given(seed=st.integers(0, 10**6), eta=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]))
-def test_the_minimiser_of_q_is_the_projection_in_the_metric(name, seed, eta):
+@given(
+    seed=st.integers(0, 10**6), eta=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]),
+    size=st.sampled_from([1.0, 1e-2]),
+)  # fmt: skip
+def test_the_minimiser_of_q_is_the_projection_in_the_metric(name, seed, eta, size):
     rng = np.random.default_rng(seed)
     constraint = SETS[name]
-    x, m = point(constraint, rng), rng.standard_normal(N) * (rng.random(N) < 0.8)
+    x, m = point(constraint, rng), size * rng.standard_normal(N) * (rng.random(N) < 0.8)
     h = 10 ** rng.uniform(-3, 3, N)
     counted = CountedSet(constraint)
     y = subproblem.solve(counted, x, m, h, eta, None)

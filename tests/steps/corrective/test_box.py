@@ -165,7 +165,7 @@ def test_coordinates_at_a_bound_that_pulls_them_out_are_held():
 
 def test_coordinates_near_a_bound_that_pulls_them_out_go_there():
     """Within a hundredth of the box: at once, while the others take their Newton step."""
-    H = np.diag([2.0, 4.0])
+    H = np.array([[2.0, 1.0], [1.0, 4.0]])
     h = Hessian(lambda d: (H @ d, d), np.diag(H).copy())
     model = _Model(np.zeros(2), np.zeros(2), np.full(2, -50.0), np.full(2, 50.0), 1.0, 1e-9)
     for sign in (1.0, -1.0):

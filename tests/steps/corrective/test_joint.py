@@ -107,7 +107,7 @@ def test_models_are_nearly_minimised_over_the_set(loss, intercept, bound, price)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_polishing_ends_where_the_model_is_level_along_the_face(loss, intercept):
-    found = 0
+    found = turned = 0
     for seed in range(12):
         f, _, at, _ = working(loss, intercept, seed=seed)
         x = np.zeros(N * K)  # down from 0, so that hardly a sign changes
@@ -130,7 +130,9 @@ def test_polishing_ends_where_the_model_is_level_along_the_face(loss, intercept)
             assert np.abs(w).sum() == pytest.approx(2.0)
             level = ((at.slopes + H @ d) * np.sign(w))[face]
             assert np.ptp(level) <= 0.1 * np.ptp((at.slopes * np.sign(w))[face])
+        turned += bool(not w[face].all() and np.abs(w).sum() == pytest.approx(2.0))
     assert found > 0
+    assert turned > 0
 
 
 def test_lengths_of_steps():
