@@ -242,3 +242,14 @@ def test_where_all_is_calm_what_is_new_comes_in_beside_what_is_settled(signed):
         assert bound
         assert w[fresh[0]] > 0
         assert np.abs(w).sum() == pytest.approx(1.5)
+
+
+def test_a_face_that_has_to_change_after_all_changes():
+    """Where only what is new descended, and that was not enough: as if nothing had been calm."""
+    for n in (8, 40):
+        for seed in range(4):
+            found = []
+            for calm in (False, True):
+                f, at, _ = setting(True, n=n, radius=6.0, calm=calm, seed=seed)
+                found.append(descent.descent(at, Point(f, at.x))[0])
+            np.testing.assert_array_equal(*found)

@@ -93,6 +93,20 @@ def test_who_corrects_what(constraint, of_vectors, of_matrices):
             assert type(corrector_for(f, counted)).__name__ == name
 
 
+def test_what_an_objective_has_to_know():
+    """Second derivatives are enough on boxes and balls; elsewhere it has to predict."""
+    f = adafw.objectives.Quadratic(np.zeros(6), np.ones(6), np.eye(6))
+    assert f.has_hessian
+    assert type(corrector_for(f, adafw.L2Ball(1.0))).__name__ == "L2Corrector"
+    assert type(corrector_for(f, adafw.Box(0.0, 1.0))).__name__ == "BoxCorrector"
+    for constraint in (
+        adafw.L1Ball(1.0), adafw.Hull(np.eye(6)), adafw.KSparse(1.0, 2),
+        adafw.GroupBall(1.0, [0, 0, 1, 1, 2, 2]), adafw.NuclearBall(1.0, shape=(2, 3)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="knows no way to correct on"):
+            corrector_for(f, constraint)
+
+
 def test_what_is_asked_before_work():
     linear, _, other = known_problems()
     step, ball = CorrectiveStep(), adafw.L1Ball(1.0)
