@@ -257,3 +257,12 @@ def test_corrective_steps_start_from_one_point_and_end_where_the_gap_is_wanted()
     again, done = newton._corrective(f, ball, y, 0.3, 5)
     assert done
     assert again is y
+
+
+def test_weights_that_are_small_and_grow_stay():
+    """The nearest point of the simplex: one weight falls to 0 at once, another comes from 1e-6."""
+    aim, points = np.array([0.6, 0.5, -0.3, 0.2]), np.eye(4)
+    start = np.array([0.5, 0.5 - 2e-6, 1e-6, 1e-6])
+    weights, kept = newton._best_weights(points, points.copy(), -aim, start)
+    assert kept.tolist() == [0, 1, 3]
+    np.testing.assert_allclose(weights, [0.5, 0.4, 0.1], atol=1e-9)
