@@ -266,3 +266,14 @@ def test_weights_that_are_small_and_grow_stay():
     weights, kept = newton._best_weights(points, points.copy(), -aim, start)
     assert kept.tolist() == [0, 1, 3]
     np.testing.assert_allclose(weights, [0.5, 0.4, 0.1], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_directions_whose_curvature_is_rounding_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((6, 3))
+    f = Quadratic(rng.standard_normal(6), B @ rng.standard_normal(3), B @ B.T)
+    unit = 1 / np.sqrt(np.diag(f.matrix))
+    scaled = np.linalg.pinv(unit[:, None] * B, rcond=1e-6)
+    shortest = unit * (scaled.T @ (scaled @ (unit * f.linear)))
+    np.testing.assert_allclose(newton._unconstrained(f), f.centre - shortest, atol=1e-9)
