@@ -7,6 +7,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.rows import as_rows
 from adafw.steps.corrective import atoms, curvature, joint
 
 
@@ -155,3 +156,35 @@ def test_iterations_of_several_outputs(kind, constraint, plain, with_intercept, 
 def test_iterations_of_descents_on_several_outputs(kind, most, intercept, monkeypatch):
     monkeypatch.setattr(joint, "MOST", 0)
     check(MatrixModel(*OUTPUTS[kind], intercept=intercept), adafw.L1Ball(30.0), most)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "most"),
+    [(adafw.L1Ball(20.0), 3), (adafw.L1Ball(300.0), 5), (adafw.Simplex(10.0), 3),
+     (adafw.LInfBall(0.5), 6), (adafw.L2Ball(5.0), 3)],
+    ids=repr,
+)  # fmt: skip
+def test_iterations_with_rows_less_their_mean(constraint, most):
+    A, _ = DATA["text"]
+    rng = np.random.default_rng(0)
+    y = A @ (5 * rng.standard_normal(700)) + rng.standard_normal(400)
+    rows, _ = as_rows(A).centred()
+    r = check(adafw.LinearModel(rows, y - y.mean(), losses.Squared()), constraint, most)
+    plain = A.toarray() - A.toarray().mean(axis=0)
+    rest = plain @ r.x - (y - y.mean())
+    assert r.value == pytest.approx(np.mean(rest**2), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [adafw.L1Ball(20.0), adafw.Simplex(10.0), adafw.LInfBall(0.2), adafw.L2Ball(2.0)],
+    ids=repr,
+)
+def test_iterations_in_single_precision(constraint):
+    A, y = DATA["text"]
+    f = adafw.LinearModel(A.astype(np.float32), y, losses.Logistic())
+    r = adafw.minimize(
+        f, constraint, adafw.Corrective(), gap_tolerance=1e-5, max_iterations=4, progress=False
+    )
+    assert r.status == "converged"
+    assert r.x.dtype == np.float32
