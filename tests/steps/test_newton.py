@@ -277,3 +277,15 @@ def test_directions_whose_curvature_is_rounding_are_left_out(seed):
     scaled = np.linalg.pinv(unit[:, None] * B, rcond=1e-6)
     shortest = unit * (scaled.T @ (scaled @ (unit * f.linear)))
     np.testing.assert_allclose(newton._unconstrained(f), f.centre - shortest, atol=1e-9)
+
+
+def test_projected_steps_go_on_where_corrective_ones_have_not_ended():
+    """The middle of a simplex is made of more vertices than there are corrective steps."""
+    n = 110
+    f, simplex = Quadratic(np.eye(n)[0], np.eye(n)[0] - 1 / n, np.eye(n)), adafw.Simplex(1.0)
+    counted = CountedSet(simplex)
+    y = newton.NewtonStep()._minimiser(f, counted, 1e-6)
+    assert counted.lmo_calls > 100
+    assert counted.projections > 0
+    assert newton._gap(f, simplex, y) <= 1e-6
+    assert simplex.contains(y)

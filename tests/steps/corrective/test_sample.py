@@ -198,9 +198,9 @@ def test_a_sample_is_asked_for_before_the_first_step_alone():
 def test_a_sample_that_would_learn_its_own_noise_is_given_up():
     """Ten of its rows for each coefficient at least: what needs more is not gone on with."""
     rng = np.random.default_rng(5)
-    A = sparse.random(M, 900, 0.01, random_state=5, format="csr", data_rvs=rng.standard_normal)
-    y = np.where(A @ rng.normal(size=900) + 0.3 * rng.logistic(size=M) > 0, 1.0, -1.0)
-    f, ball, x = adafw.LinearModel(A, y, losses.Logistic()), adafw.L1Ball(400.0), np.zeros(900)
+    A = sparse.random(M, 520, 0.004, random_state=5, format="csr", data_rvs=rng.standard_normal)
+    y = np.where(A @ rng.normal(size=520) + 0.3 * rng.logistic(size=M) > 0, 1.0, -1.0)
+    f, ball, x = adafw.LinearModel(A, y, losses.Logistic()), adafw.L1Ball(400.0), np.zeros(520)
     found = sample.solved_on_sample(corrector_for(f, ball), f, ball, x)
     rows = -(-M // sample.EVERY)
     assert found is None or 10 * np.count_nonzero(found[0]) <= rows
