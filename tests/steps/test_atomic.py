@@ -8,7 +8,9 @@ from scipy import sparse
 
 import adafw
 from adafw import steps
+from adafw.constraints.counted import CountedSet
 from adafw.steps import ActiveSet, AwayStep, Backtracking, LineSearch, ShortStep
+from adafw.steps.atomic import AtomView, Move, _shift
 
 PRESETS = {"AFW": adafw.AFW, "PFW": adafw.PFW, "BPCG": adafw.BPCG}
 SETS = [
@@ -237,3 +239,108 @@ def test_the_promised_gap_never_rises(make, lazy):
         f, ball, x, f.gradient(x) + rng.normal(size=6), 25, {**state, "phi": 0.0}
     )
     assert state["phi"] == 0.0
+
+
+SOME = ActiveSet(np.array([0.5, 0.3, 0.2]), np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        # g = (4, 2, 1): at x 2.8; away from the first 1.2, on to the last 1.8, between them 3.
+        (steps.AwayStep, (None, 2, 1.8)),
+        (steps.PairwiseStep, (0, 2, 3.0)),
+        (steps.BlendedPairwiseStep, (0, 2, 3.0)),
+    ],
+)
+def test_moves_between_atoms_at_hand(step, expected):
+    view = AtomView(2.8, np.array([4.0, 2.0, 1.0]), 2, 0)
+    move = step().local(view)
+    assert move[:2] == expected[:2]
+    assert move.slope == pytest.approx(expected[2])
+
+
+@pytest.mark.parametrize("slope", [1.0, 1.5, 2.0, 3.0, 3.5])
+def test_moves_towards_a_vertex(slope):
+    """The steeper of two, the vertex where they are equal; pairwise steps always go there."""
+    view = AtomView(2.5, np.array([4.0, 2.0, 1.0]), 2, 0)
+    away, local = Move(0, None, 1.5), Move(0, 2, 3.0)
+    found = steps.AwayStep().towards(view, 3, slope, local)
+    assert found == (Move(None, 3, slope) if slope >= 1.5 else away)
+    assert steps.PairwiseStep().towards(view, 3, slope, local) == Move(0, 3, slope + (1.5))
+    found = steps.BlendedPairwiseStep().towards(view, 3, slope, local)
+    assert found == (local if slope <= 3.0 else Move(None, 3, slope))
+
+
+def test_away_where_that_is_steeper():
+    view = AtomView(1.5, np.array([4.0, 2.0, 1.0]), 2, 0)
+    assert steps.AwayStep().local(view) == Move(0, None, 2.5)
+    even = AtomView(2.5, np.array([4.0, 2.0, 1.0]), 2, 0)
+    assert steps.AwayStep().local(even) == Move(None, 2, 1.5)
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+@pytest.mark.parametrize("new", [False, True])
+def test_weights_follow_directions(share, new):
+    """x + share * most * d is what the moved weights make; a source used up has weight 0."""
+    x, v = SOME.point(np.zeros(3)), np.array([0.5, 0.5, 0.0]) if new else None
+    target = 3 if new else 1
+    for move in (Move(None, target, 1.0), Move(0, target, 1.0), Move(0, None, 1.0)):
+        if new and move.target is None:
+            continue
+        d, most = steps.AwayStep()._direction(SOME, move, x, v)
+        shift = _shift(SOME, move, share, most, v)
+        assert shift.sum() == pytest.approx(0, abs=1e-15)
+        moved = SOME.moved(shift, v)
+        np.testing.assert_allclose(moved.point(x), x + share * most * d, atol=1e-15)
+        if move.source is not None and share == 1:
+            assert shift[0] == -0.5
+        if move.source is None and share == 1:
+            assert moved.weights.tolist() == [1.0]
+        assert most == {None: 1.0, 0: 0.5 if move.target is not None else 1.0}[move.source]
+
+
+def test_away_from_an_atom_of_little_weight():
+    """w / (1 - w): a quarter of weight is a third of the way on."""
+    active = ActiveSet(np.array([0.25, 0.75]), np.eye(2))
+    x = active.point(np.zeros(2))
+    d, most = steps.AwayStep()._direction(active, Move(0, None, 1.0), x, None)
+    assert most == pytest.approx(1 / 3)
+    np.testing.assert_allclose(d, x - [1.0, 0.0])
+    np.testing.assert_allclose(x + most * d, [0, 1.0], atol=1e-15)
+
+
+@pytest.mark.parametrize("make", [steps.AwayStep, steps.PairwiseStep, steps.BlendedPairwiseStep])
+def test_lazy_steps_ask_where_atoms_promise_less_than_half_of_the_gap(make):
+    f, ball = distance(np.array([0.2, 0.5, 0.1])), adafw.Simplex(1.0)
+    x = SOME.point(np.zeros(3))
+    g = f.gradient(x)
+    step = make(lazy=True)
+    scores = g @ np.eye(3)
+    slope = step.local(AtomView(float(g @ x), scores, scores.argmin(), scores.argmax())).slope
+    for phi, asked in ((1.99 * slope, 0), (2.01 * slope, 1)):
+        counted = CountedSet(ball)
+        state = {**SOME.state(), "phi": phi}
+        _, after = step.update(f, counted, x, g, 1, state)
+        assert counted.lmo_calls == asked
+        assert after["phi"] == (min(phi, ball.gap(x, g)) if asked else phi)
+    counted = CountedSet(ball)
+    make().update(f, counted, x, g, 1, {**SOME.state(), "phi": 1e-9})
+    assert counted.lmo_calls == 1
+    _, after = step.update(f, CountedSet(ball), x, g, 1, SOME.state())  # a first step asks
+    assert after["phi"] == pytest.approx(ball.gap(x, g))
+
+
+def test_without_a_step_no_atom_joins():
+    class Still(steps.StepRule):
+        def __call__(self, f, x, g, d, t, state):
+            return 0.0, {"calls": state.get("calls", 0) + 1}
+
+    f, x = distance(np.array([5.0, 0.0, 0.0])), np.array([0.0, 1.0, 0.0])
+    step = AwayStep(Still())
+    new, state = step.update(f, adafw.Simplex(1.0), x, f.gradient(x), 0, {})
+    assert new is x
+    assert state["weights"].tolist() == [1.0]
+    _, state = step.update(f, adafw.Simplex(1.0), x, f.gradient(x), 1, state)
+    assert state["calls"] == 2  # what the rule remembers is kept beside the atoms
+    assert step.update(f, adafw.Simplex(1.0), x, np.zeros(3), 1, state) == (x, state)

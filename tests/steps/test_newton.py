@@ -130,3 +130,162 @@ def test_lengths_of_spectral_steps():
     scaled = spectral.SpectralStep(h)
     assert scaled._length(ball, x, -g, h, seen) == pytest.approx(4 / 3.5)
     assert scaled._length(ball, x, -g, h, {}) == 2 / (4 / 3)
+
+
+def test_newton_ends_inner_steps_where_there_is_no_projection():
+    """By K corrective steps alone; with one, after 100 of them spectral steps go on."""
+    f = model(1, n=12, rank=15)
+    ball = adafw.L2Ball(3.0)
+    bare = adafw.UserSet(ball.lmo, np.zeros(12), ball.contains)
+    counted = CountedSet(bare)
+    newton.NewtonStep(7)._minimiser(f, counted, 0.0)
+    assert counted.lmo_calls <= 7 + 1
+    counted = CountedSet(bare)
+    newton.NewtonStep(150)._minimiser(f, counted, 0.0)
+    assert 100 < counted.lmo_calls <= 150 + 1
+
+
+def test_models_are_minimised_where_they_are_known_to_be():
+    """Inside the set at once; on an l2 ball by its formula; else to the gap that is wanted."""
+    f = model(2)
+    best = f.centre - np.linalg.solve(f.matrix, f.linear)
+    wide = CountedSet(adafw.L1Ball(2 * np.abs(best).sum()))
+    np.testing.assert_allclose(newton.NewtonStep()._minimiser(f, wide, 1e-6), best, atol=1e-8)
+    assert wide.lmo_calls == 1
+    small = CountedSet(adafw.L2Ball(0.3 * np.linalg.norm(best)))
+    y = newton.NewtonStep()._minimiser(f, small, 1e-6)
+    assert newton._gap(f, small, y) <= 1e-6
+    assert np.linalg.norm(y) == pytest.approx(0.3 * np.linalg.norm(best))
+    assert small.projections == 0
+    for ball in (adafw.L1Ball(0.5), adafw.Simplex(1.0), adafw.Box(-0.1, 0.2)):
+        start = ball.lmo(np.ones(5))
+        near = Quadratic(start, f.gradient(start), f.matrix)
+        y = newton.NewtonStep()._minimiser(near, ball, 1e-4)
+        assert newton._gap(near, ball, y) <= 1e-4
+        assert ball.violation(y) <= 1e-12
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_hessian_of_several_outputs_is_that_of_its_products(intercept):
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((30, 3)), rng.integers(0, 3, 30)
+    f = adafw.objectives.MatrixModel(A, y, adafw.losses.Softmax(), intercept=intercept)
+    x, tried = 0.3 * rng.standard_normal((3, 3)), [3 * rng.standard_normal((3, 3))]
+    H = newton._hessian(f, x, [])
+    product = f.hessian_product(x)
+    for k, unit in enumerate(np.eye(9)):
+        np.testing.assert_allclose(H[:, k], product(unit.reshape(3, 3)).reshape(-1), atol=1e-13)
+    np.testing.assert_array_equal(H, H.T)
+    assert np.abs(newton._hessian(f, x, tried) - H).max() > 1e-3
+    linear = adafw.LinearModel(A, np.where(y > 0, 1.0, -1.0), adafw.losses.SquaredHinge())
+    d = 5 * rng.standard_normal(3)
+    np.testing.assert_array_equal(newton._hessian(linear, d, [-d]), linear.hessian(d, [-d]))
+
+
+def test_a_newton_step_looks_no_further_than_a_tenth_of_the_gap():
+    rng = np.random.default_rng(3)
+    A, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    f, ball = adafw.LinearModel(A, y, adafw.losses.Squared()), adafw.L1Ball(0.15)
+    x = np.zeros(6)
+    g = f.gradient(x)
+    counted = CountedSet(ball)
+    new, state = newton.NewtonStep().update(f, counted, x, g, 0, {})
+    assert state == {}
+    gap = ball.gap(x, g)
+    assert 1e-6 * gap < ball.gap(new, f.gradient(new)) <= 0.1 * gap
+    assert counted.lmo_calls <= 8
+    same, _ = newton.NewtonStep().update(f, ball, new, 0 * g, 1, {})
+    assert same is new
+
+
+def test_curvature_that_was_not_known_is_met_once():
+    """All losses but a few are flat at x: the first model leads far beyond the minimum."""
+    z = np.linspace(-1, 1, 30)
+    f = adafw.LinearModel(z[:, None], 0.3 * z, adafw.losses.Huber(1e-3))
+    x = np.array([40.0])
+    ball = adafw.LInfBall(50.0)
+    counted = adafw.Counted(f)
+    for t in range(12):
+        x, _ = newton.NewtonStep().update(counted, ball, x, f.gradient(x), t, {})
+    assert x[0] == pytest.approx(0.3, abs=1e-6)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_affine_minimisers_where_a_model_hardly_bends(flat):
+    """A direction, long enough to leave any hull: the way down that the slopes show."""
+    G = np.zeros((3, 3)) if flat else 1e-280 * np.eye(3)
+    w = newton._affine(G, np.array([1.0, 2.0, 6.0]))
+    assert np.isfinite(w).all()
+    assert w[0] > 0 > w[2]
+    assert abs(w).max() > 1e9
+    assert abs(w.sum()) <= 1e-9 * abs(w).max()
+    assert newton._affine(np.full((2, 2), np.nan), np.array([1.0, 2.0])).shape == (2,)
+
+
+def test_weights_that_fall_to_zero_leave_one_by_one():
+    """Minimisers over hulls of few points, by all their faces."""
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        f = model(seed, n=3)
+        points = rng.standard_normal((3, 5))
+        images, linear = f.matrix @ points, f.linear - f.matrix @ f.centre
+        start = rng.dirichlet(np.ones(5))
+        weights, kept = newton._best_weights(points, images, linear, start)
+        y = points[:, kept] @ weights
+        assert f.value(y) <= f.value(points @ start) + 1e-12
+        assert len(kept) == len(weights) == len(set(kept.tolist()))
+        np.testing.assert_allclose(weights.sum(), 1, atol=1e-12)
+        again, _ = newton._best_weights(
+            points[:, kept], images[:, kept], linear, np.full(len(kept), 1 / len(kept))
+        )
+        if len(again) == len(weights):
+            np.testing.assert_allclose(f.value(points[:, kept] @ again), f.value(y), atol=1e-9)
+
+
+def test_corrective_steps_start_from_one_point_and_end_where_the_gap_is_wanted():
+    f, ball, calls = model(0, n=8), adafw.L2Ball(0.5), []
+    for wanted in (1e-6, 0.3):
+        counted = CountedSet(ball)
+        y, done = newton._corrective(f, counted, ball.lmo(np.ones(8)), wanted, 200)
+        assert done
+        assert newton._gap(f, ball, y) <= wanted + 1e-9
+        calls.append(counted.lmo_calls)
+    assert calls[0] > calls[1] > 1
+    counted = CountedSet(ball)
+    _, done = newton._corrective(f, counted, np.zeros(8), 1e-12, 2)
+    assert (done, counted.lmo_calls) == (False, 2)
+    again, done = newton._corrective(f, ball, y, 0.3, 5)
+    assert done
+    assert again is y
+
+
+def test_weights_that_are_small_and_grow_stay():
+    """The nearest point of the simplex: one weight falls to 0 at once, another comes from 1e-6."""
+    aim, points = np.array([0.6, 0.5, -0.3, 0.2]), np.eye(4)
+    start = np.array([0.5, 0.5 - 2e-6, 1e-6, 1e-6])
+    weights, kept = newton._best_weights(points, points.copy(), -aim, start)
+    assert kept.tolist() == [0, 1, 3]
+    np.testing.assert_allclose(weights, [0.5, 0.4, 0.1], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_directions_whose_curvature_is_rounding_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((6, 3))
+    f = Quadratic(rng.standard_normal(6), B @ rng.standard_normal(3), B @ B.T)
+    unit = 1 / np.sqrt(np.diag(f.matrix))
+    scaled = np.linalg.pinv(unit[:, None] * B, rcond=1e-6)
+    shortest = unit * (scaled.T @ (scaled @ (unit * f.linear)))
+    np.testing.assert_allclose(newton._unconstrained(f), f.centre - shortest, atol=1e-9)
+
+
+def test_projected_steps_go_on_where_corrective_ones_have_not_ended():
+    """The middle of a simplex is made of more vertices than there are corrective steps."""
+    n = 110
+    f, simplex = Quadratic(np.eye(n)[0], np.eye(n)[0] - 1 / n, np.eye(n)), adafw.Simplex(1.0)
+    counted = CountedSet(simplex)
+    y = newton.NewtonStep()._minimiser(f, counted, 1e-6)
+    assert counted.lmo_calls > 100
+    assert counted.projections > 0
+    assert newton._gap(f, simplex, y) <= 1e-6
+    assert simplex.contains(y)

@@ -1,12 +1,16 @@
 """Step sizes that look at the objective: short steps, line search, backtracking."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 import adafw
 from adafw import losses
+from adafw.objectives import Line
 from adafw.steps import Backtracking, LineSearch, ShortStep, StepRule
+from adafw.steps.rules import _search
 
 LOSSES = [
     losses.Squared(),
@@ -310,3 +314,69 @@ def test_backtracking_starts_from_what_the_last_descent_suggests(decrease):
         expected = min(max(suggested, decrease * M), M)
         assert after["M"] == pytest.approx(expected, rel=1e-9)
         assert gamma == pytest.approx(-slope / (expected * square), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("slope", "root", "most"),
+    [
+        (lambda gamma: 2 * (gamma - 0.4), 0.4, 4),
+        (lambda gamma: math.exp(8 * gamma) - 20, math.log(20) / 8, 18),
+        (lambda gamma: math.exp(40 * gamma) - 2, math.log(2) / 40, 30),
+        (lambda gamma: gamma**11 - 0.5, 0.5 ** (1 / 11), 14),
+        (lambda gamma: gamma**60 - 1e-9, 1e-9 ** (1 / 60), 26),
+        (lambda gamma: 1 - 1e-3 / (gamma + 1e-6), 1e-3 - 1e-6, 29),
+        (lambda gamma: math.copysign(1.0, gamma - 0.3), 0.3, 50),
+        (lambda gamma: (gamma - 0.7) ** 9, 0.7, 150),
+        (lambda gamma: -1.0 if gamma < 0.3 else 1e12 * (gamma - 0.3), 0.3, 145),
+    ],
+)
+def test_roots_of_slopes_take_few_points(slope, root, most):
+    """False position where slopes say something, else halves; never beyond the root."""
+    points = []
+    line = Line(lambda gamma: 0.0, lambda gamma: points.append(gamma) or slope(gamma))
+    found = _search(line, slope(0.0), True, float(np.finfo(float).eps))
+    assert found == pytest.approx(root, rel=1e-10)
+    assert slope(found) <= 0
+    assert points[0] == 1.0
+    assert len(points) <= most
+
+
+def test_slopes_that_fall_to_the_end_lead_to_the_vertex():
+    line = Line(lambda gamma: -gamma, lambda gamma: -1.0)
+    assert _search(line, -1.0, True, 1e-16) == 1.0
+    assert _search(line, -1.0, False, 1e-16) == 1.0
+    assert _search(line, 0.0, True, 1e-16) == 0.0
+    up = Line(lambda gamma: 5 * gamma, lambda gamma: -1.0)  # falls where one looks, and is above
+    assert _search(up, -1.0, False, 1e-16) <= 1e-15
+
+
+def test_backtracking_remembers_the_value_where_it_was():
+    f = model(losses.Logistic())
+    x, g, d = pieces(f, adafw.L1Ball(2.0), 1)
+    _, state = Backtracking()(f, x, g, d, 0, {})
+    assert state["value"] == pytest.approx(f.value(x), rel=1e-14)
+    assert set(state) == {"M", "value"}
+    assert Backtracking()(f, x, g, -d, 1, state) == (0.0, state)
+    assert Backtracking()(f, x, g, 0 * d, 1, state) == (0.0, state)
+
+
+def test_backtracking_raises_its_estimate_as_often_as_it_takes():
+    f = adafw.LinearModel(1e6 * np.eye(2), np.zeros(2), losses.Squared())
+    x, d = np.array([1.0, -1.0]), np.array([-1.5, 0.5])
+    g, L = f.gradient(x), 1e12
+    for start in (1e-6, 1.0):
+        state = {"M": start, "value": f.value(x) + 1e300}
+        gamma, after = Backtracking(decrease=1.0)(f, x, g, d, 1, state)
+        assert L <= after["M"] <= 2 * L
+        assert math.log2(after["M"] / start) == pytest.approx(round(math.log2(after["M"] / start)))
+        assert gamma == pytest.approx(-(g @ d) / (after["M"] * (d @ d)))
+
+
+def test_backtracking_takes_rounding_for_no_ascent():
+    """Values that cannot show a descent of 1e-16 of their size leave the estimate where it is."""
+    for size in (1.0, -1e3):
+        f = adafw.UserSum(1, lambda x, size=size: size, lambda x, batch=None: 0 * x, convex=True)
+        g, d = np.array([-4e-16 * abs(size), 0.0]), np.array([1.0, 0.0])
+        gamma, state = Backtracking()(f, np.zeros(2), g, d, 0, {})
+        assert gamma == 1.0
+        assert state["M"] / abs(size) == pytest.approx(4e-16, abs=0)

@@ -22,6 +22,7 @@ SETS = {
     "box": adafw.Box(-np.linspace(0, 1, N), np.linspace(0, 2, N)),
     "group": adafw.GroupBall(1.2, GROUPS),
     "k-sparse": adafw.KSparse(0.5, 3),
+    "wide k-sparse": adafw.KSparse(4.0, 2),
     "product": adafw.Product(
         [(adafw.L1Ball(1.0), 5), (adafw.LInfBall(0.5), 4), (adafw.L2Ball(1.0), 3)]
     ),
@@ -39,11 +40,14 @@ def point(constraint, rng):
 
 @pytest.mark.parametrize("name", SETS)
 @settings(deadline=None, max_examples=60, derandomize=True)
-@given(seed=st.integers(0, 10**6), eta=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]))
-def test_the_minimiser_of_q_is_the_projection_in_the_metric(name, seed, eta):
+@given(
+    seed=st.integers(0, 10**6), eta=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]),
+    size=st.sampled_from([1.0, 1e-2]),
+)  # fmt: skip
+def test_the_minimiser_of_q_is_the_projection_in_the_metric(name, seed, eta, size):
     rng = np.random.default_rng(seed)
     constraint = SETS[name]
-    x, m = point(constraint, rng), rng.standard_normal(N) * (rng.random(N) < 0.8)
+    x, m = point(constraint, rng), size * rng.standard_normal(N) * (rng.random(N) < 0.8)
     h = 10 ** rng.uniform(-3, 3, N)
     counted = CountedSet(constraint)
     y = subproblem.solve(counted, x, m, h, eta, None)
@@ -116,3 +120,112 @@ def test_no_estimate_moves_nothing():
     x = np.array([0.5, 0.1, 0.0])
     moved, _ = step.update(f, adafw.L1Ball(1.0), x, np.zeros(3), 0, step.init(x))
     assert moved is x
+
+
+@pytest.mark.parametrize("name", ["l1", "simplex", "unit simplex", "group", "k-sparse"])
+def test_calls_and_gaps_end_faces(name):
+    """One call names coordinates, one certifies; none more where the gap is small enough."""
+    constraint = SETS[name]
+    rng = np.random.default_rng(3)
+    x, m, h = constraint.lmo(rng.standard_normal(N)), 2 * rng.standard_normal(N), np.ones(N)
+    whole = subproblem.solve(constraint, x, m, h, 1.0, None)
+
+    def gap(y):
+        return constraint.gap(y, m + h * (y - x))
+
+    for calls in (1, 2, 5):
+        counted = CountedSet(constraint)
+        y = subproblem.solve(counted, x, m, h, 1.0, calls)
+        assert counted.lmo_calls == min(calls, 2)
+        assert gap(y) >= gap(whole) - 1e-12
+    counted = CountedSet(constraint)
+    y = subproblem.solve(counted, x, m, h, 1.0, None, enough=1e9)
+    assert counted.lmo_calls == 1
+    face = x != 0
+    if name == "group":
+        face = np.isin(GROUPS, GROUPS[face])
+    assert not y[~face].any()  # only the face of x
+    counted = CountedSet(constraint)
+    np.testing.assert_allclose(
+        subproblem.solve(counted, x, m, h, 1.0, None, enough=0.0), whole, atol=1e-12
+    )
+
+
+def test_products_are_solved_set_by_set():
+    """A call of the product is one of each: counted as the most that one of them took."""
+    product = SETS["product"]
+    rng = np.random.default_rng(0)
+    x, m, h = point(product, rng), 3 * rng.standard_normal(N), rng.uniform(0.5, 2.0, N)
+    counted = CountedSet(product)
+    y = subproblem.solve(counted, x, m, h, 0.7, None)
+    parts = [(adafw.L1Ball(1.0), slice(0, 5)), (adafw.LInfBall(0.5), slice(5, 9)),
+             (adafw.L2Ball(1.0), slice(9, 12))]  # fmt: skip
+    calls = []
+    for part, at in parts:
+        one = CountedSet(part)
+        alone = subproblem.solve(one, x[at], m[at], h[at], 0.7, None)
+        np.testing.assert_allclose(y[at], alone, atol=1e-12)
+        calls.append(one.lmo_calls)
+    assert counted.lmo_calls == max(calls) == 2
+    assert min(calls) == 1
+
+
+def test_hulls_are_ended_by_calls_and_by_gaps():
+    constraint, shape = POLYTOPES["birkhoff"]
+    rng = np.random.default_rng(4)
+    x, m = constraint.start(shape), 2 * rng.standard_normal(shape)
+    h = rng.uniform(0.5, 2.0, shape)
+    values = []
+
+    def q(y):
+        return float(np.vdot(m, y - x) + np.vdot(y - x, h * (y - x)) / 2)
+
+    for calls in range(1, 8):
+        counted = CountedSet(constraint)
+        y = subproblem.solve(counted, x, m, h, 1.0, calls)
+        assert counted.lmo_calls <= calls
+        assert constraint.violation(y) <= 1e-12
+        values.append(q(y))
+    assert (np.diff(values) <= 1e-12).all()
+    assert values[0] > values[-1]
+    first = constraint.lmo(m) - x  # one call: the best point on the way to its answer
+    share = min(1.0, -float(np.vdot(m, first)) / float(np.vdot(first, h * first)))
+    assert values[0] == pytest.approx(q(x + share * first))
+    ball, _ = POLYTOPES["lp"]  # where answers come closer and closer
+    x, m, h = ball.start((N,)), 5 * rng.standard_normal(N), rng.uniform(0.5, 2.0, N)
+    exact, loose = CountedSet(ball), CountedSet(ball)
+    subproblem.solve(exact, x, m, h, 1.0, None)
+    y = subproblem.solve(loose, x, m, h, 1.0, None, enough=1e-3)
+    assert 1e-6 < ball.gap(y, m + h * (y - x)) <= 1e-3
+    assert loose.lmo_calls < exact.lmo_calls <= 100
+
+
+def test_a_minimiser_inside_needs_no_call():
+    constraint, shape = POLYTOPES["lp"]
+    counted, x = CountedSet(constraint), np.full(shape, 0.1)
+    m, h = np.linspace(-1, 1, 12), np.linspace(1, 2, 12)
+    y = subproblem.solve(counted, x, m, h, 0.05, None)
+    np.testing.assert_allclose(y, x - 0.05 * m / h)
+    assert counted.lmo_calls == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_best_weights_of_few_points(seed):
+    """Over all faces of the simplex of weights."""
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((6, 4))
+    G, linear = B.T @ B, 2 * rng.standard_normal(4)
+    weights, kept = subproblem._best_weights(G, linear, np.array([0.4, 0.3, 0.3, 0.0]))
+    assert weights.min() > 0
+    assert weights.sum() == pytest.approx(1)
+    best = np.inf
+    for mask in range(1, 16):
+        face = [k for k in range(4) if mask >> k & 1]
+        system = np.ones((len(face) + 1,) * 2)
+        system[:-1, :-1], system[-1, -1] = G[np.ix_(face, face)], 0
+        w = np.linalg.solve(system, np.append(-linear[face], 1.0))[:-1]
+        if (w >= 0).all():
+            best = min(best, w @ G[np.ix_(face, face)] @ w / 2 + linear[face] @ w)
+    found = weights @ G[np.ix_(kept, kept)] @ weights / 2 + linear[kept] @ weights
+    start = np.array([0.4, 0.3, 0.3, 0.0])
+    assert best - 1e-9 <= found <= start @ G @ start / 2 + linear @ start

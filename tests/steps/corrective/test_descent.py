@@ -1,9 +1,12 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import adafw
 from adafw import losses
+from adafw.objectives import WithIntercept
 from adafw.steps.corrective import descent
 from adafw.steps.corrective.point import Point
 
@@ -69,3 +72,184 @@ def test_onto_the_sphere_by_the_shortest_way():
     np.testing.assert_allclose(moved, moved[0])  # the same price everywhere
     descent._onto_sphere(w, np.flatnonzero(w), diagonal, 1.0)
     assert w[3] == 0  # a sign does not change
+
+
+def setting(bound, signed=True, intercept=False, price=0.0, radius=1.5, calm=False, seed=0, n=8):
+    """A model on all of n columns, and what it is as plain matrices."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60, n)) * (rng.random((60, n)) < 0.6) * np.geomspace(0.5, 2, n)
+    truth = rng.standard_normal(n)
+    score = A @ (truth if signed else np.abs(truth)) + rng.standard_normal(60)
+    f = adafw.LinearModel(sparse.csr_array(A), np.where(score > 0, 1.0, -1.0), losses.Logistic())
+    f = WithIntercept(f) if intercept else f
+    x = np.where(np.arange(n) % 3, rng.standard_normal(n), 0.0)
+    x = x if signed else np.abs(x)
+    x *= (radius if bound else 0.5) / np.abs(x).sum()
+    at = descent.Working(
+        f.rows, np.arange(n), x, f.gradient(x), radius, signed, bound, price, calm, 3
+    )
+    return f, at, A
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_model_is_that_of_the_objective(intercept):
+    f, at, A = setting(True, intercept=intercept)
+    point = Point(f, at.x)
+    model, H = descent._Model(at, point), f.hessian(at.x)
+    diagonal = np.diag(H) + 1e-8 * np.diag(H).mean()
+    np.testing.assert_allclose(model.diagonal, diagonal, rtol=1e-10)
+    mixed = A.T @ point.bends if intercept else np.zeros(8)
+    np.testing.assert_allclose(model.mixed, mixed, atol=1e-14)
+    assert model.total == pytest.approx(point.bends.sum() if intercept else 0)
+    assert model.slope == pytest.approx(point.slopes.sum() if intercept else 0, abs=1e-14)
+    w = at.x + 0.1 * np.arange(8)
+    np.testing.assert_allclose(descent.product(at, w), A @ w, atol=1e-13)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_way_to_a_point_its_slope_and_its_price(intercept, bound):
+    f, at, A = setting(bound, intercept=intercept, price=0.3)
+    point, w = Point(f, at.x), at.x + np.linspace(-1, 1, 8)
+    dz, slope, toll = descent._Model(at, point).way(w, bound)
+    d = w - at.x
+    expected = 0.0 if bound else 0.3 * (np.abs(w).sum() - np.abs(at.x).sum())
+    assert toll == pytest.approx(expected)
+    assert slope == pytest.approx(at.g @ d + expected)
+    follow = -(point.bends @ (A @ d)) / point.bends.sum() if intercept else 0.0
+    np.testing.assert_allclose(dz, A @ d + follow, atol=1e-12)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_vertex_of_a_model_is_the_linear_minimiser(signed):
+    f, at, _ = setting(True, signed=signed)
+    ball = adafw.L1Ball(1.5) if signed else adafw.Simplex(1.5)
+    model = descent._Model(at, Point(f, at.x))
+    np.testing.assert_array_equal(model.vertex(), ball.lmo(at.g))
+    at.g = -at.g
+    np.testing.assert_array_equal(model.vertex(), ball.lmo(at.g))
+
+
+def least(at, H, sphere):
+    """The least value of the model, price included, over the set: of all its faces."""
+    best, c = np.inf, at.g - H @ at.x
+    for signs in product((-1, 0, 1) if at.signed else (0, 1), repeat=at.x.size):
+        face = np.flatnonzero(signs)
+        s = np.array(signs, float)[face]
+        K, k = H[np.ix_(face, face)], -(c[face] + (0.0 if sphere else at.price) * s)
+        free, along = np.linalg.solve(K, k), np.linalg.solve(K, s)
+        ends = [] if sphere else [free]
+        if face.size:
+            ends.append(free + along * ((at.radius - s @ free) / (s @ along)))
+        for end in ends:
+            if (s * end >= 0).all() and s @ end <= at.radius * (1 + 1e-12):
+                w = np.zeros_like(at.x)
+                w[face] = end
+                d = w - at.x
+                price = 0.0 if sphere else at.price * np.abs(w).sum()
+                best = min(best, at.g @ d + d @ H @ d / 2 + price)
+    return best
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize(
+    ("bound", "radius", "price"),
+    [
+        (True, 0.5, 0.0),
+        (True, 2.0, 0.0),
+        (False, 2.0, 0.0),
+        (False, 40.0, 0.0),
+        (False, 40.0, 0.02),
+    ],
+)
+def test_models_are_nearly_minimised_over_the_set(bound, radius, price, signed, intercept):
+    full = 0
+    for seed in range(4):
+        f, at, _ = setting(bound, signed, intercept, price, radius, seed=seed, n=5)
+        H = f.hessian(at.x)
+        model = descent._Model(at, Point(f, at.x))
+        w, binds = model.minimiser(False)
+        assert np.abs(w).sum() <= radius * (1 + 1e-12)
+        assert signed or w.min() >= 0
+        norm = np.abs(w).sum()
+        assert not binds or norm <= 0.9 * radius or norm == pytest.approx(radius)
+        full += bool(norm == pytest.approx(radius))
+        assert binds or not bound
+        d = w - at.x
+        toll = 0.0 if binds else price
+        start = toll * np.abs(at.x).sum()
+        value = at.g @ d + d @ H @ d / 2 + toll * np.abs(w).sum()
+        best = least(at, H, binds)
+        assert start - value >= 0.6 * (start - best)
+        held = model.held()
+        assert np.abs(held).sum() <= radius * (1 + 1e-12)
+        d = held - at.x
+        assert at.g @ d + d @ H @ d / 2 + price * np.abs(held).sum() < price * np.abs(at.x).sum()
+    assert full >= (3 if bound else 0)
+
+
+@pytest.mark.parametrize("calm", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("signed", [True, False])
+def test_descents_lead_down_and_tell_what_they_found(signed, intercept, calm):
+    for seed in range(4):
+        f, at, _ = setting(True, signed, intercept, calm=calm, seed=seed)
+        ball = adafw.L1Ball(1.5) if signed else adafw.UnitSimplex(1.5)
+        before, gap, found = f.value(at.x), ball.gap(at.x, at.g), []
+        for t in range(6):
+            w, bound, calm_now = descent.descent(at, Point(f, at.x))
+            found.append(calm_now)
+            assert ball.violation(w) <= 1e-12
+            assert f.value(w) <= before + 1e-14
+            before = f.value(w)
+            at = descent.Working(
+                f.rows, at.chosen, w, f.gradient(w), 1.5, signed, bound, 0.0, calm_now, t
+            )
+        assert ball.gap(at.x, at.g) <= 1e-3 * gap
+        assert any(found)
+
+
+def test_calm_is_what_hardly_changes():
+    """A face that changes in more than a few places is not; nor is a step that was cut."""
+    f, at, _ = setting(True, n=40, radius=6.0)
+    w, bound, calm = descent.descent(at, Point(f, at.x))
+    changed = np.count_nonzero((w != 0) != (at.x != 0))
+    assert changed > 2
+    assert (bound, calm) == (True, False)
+
+
+def test_where_models_fail_a_plain_step_descends():
+    f, at, _ = setting(True)
+    point = Point(f, at.x)
+    w, t = descent._plain_step(at, point, descent._Model(at, point))
+    assert 0 < t <= 1
+    new = at.x + t * (w - at.x)
+    assert f.value(new) < f.value(at.x)
+    assert np.abs(new).sum() <= 1.5 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_where_all_is_calm_what_is_new_comes_in_beside_what_is_settled(signed):
+    """Coordinates at 0 that are steeper than the multiplier descend before the polish."""
+    for seed in range(6):
+        f, at, _ = setting(True, signed, seed=seed)
+        at.g = at.g.copy()
+        fresh = np.flatnonzero(at.x == 0)
+        at.g[fresh] = 0.0
+        at.g[fresh[0]] = -50 * np.abs(at.g).max()
+        w, bound = descent._Model(at, Point(f, at.x)).minimiser(True)
+        assert bound
+        assert w[fresh[0]] > 0
+        assert np.abs(w).sum() == pytest.approx(1.5)
+
+
+def test_a_face_that_has_to_change_after_all_changes():
+    """Where only what is new descended, and that was not enough: as if nothing had been calm."""
+    for n in (8, 40):
+        for seed in range(4):
+            found = []
+            for calm in (False, True):
+                f, at, _ = setting(True, n=n, radius=6.0, calm=calm, seed=seed)
+                found.append(descent.descent(at, Point(f, at.x))[0])
+            np.testing.assert_array_equal(*found)

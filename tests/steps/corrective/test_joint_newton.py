@@ -51,3 +51,36 @@ def test_it_follows_a_few_rows_and_predictions_follow_intercepts(intercept):
     if intercept:  # what predictions do leaves the sum of slopes where it was
         np.testing.assert_allclose(slopes.sum(axis=0), 0.0, atol=1e-14)
     np.testing.assert_allclose(gram.working.combine(slopes), gram.matrix @ d, atol=1e-13)
+
+
+def test_factors_follow_the_matrix():
+    f, x, _ = problem(losses.Softmax(), True)
+    chosen = np.arange(0, 48, 3)
+    gram, face, signs = JointGram(JointRows(f, chosen)), np.array([0, 2, 5, 7]), np.ones(16)
+    before = JointPoint(f, x).bends.copy()
+    for share in (1.0, 0.5):  # all of it anew, then a few rows
+        bends = before.copy()
+        bends[: int(share * 20)] = bends[: int(share * 20), ::-1]
+        for now in (before, bends):
+            gram.follow(now, 0.0)
+            model = gram.model(signs, False)
+            upper = np.triu(gram.factor(face, model))
+            H = gram.matrix[np.ix_(face, face)]
+            np.testing.assert_allclose(upper.T @ upper, H * (1 + 1e-10 * np.eye(4)), atol=1e-14)
+    kept = gram.factor(face, model)
+    gram.follow(bends, 0.0)  # nothing has moved
+    assert gram.factor(face, model) is kept
+
+
+def test_columns_without_entries_have_some_curvature():
+    """Else a step of their own would be 0 / 0."""
+    A = sparse.csr_array(np.array([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [0.5, 0.0]]))
+    f = adafw.objectives.MatrixModel(A, np.array([0, 1, 1, 0]), losses.Softmax(), intercept=True)
+    gram = JointGram(JointRows(f, np.arange(4)))
+    gram.follow(JointPoint(f, np.zeros((2, 2))).bends, 0.0)
+    model = gram.model(np.ones(4), False)
+    own = np.diag(gram.matrix)
+    np.testing.assert_allclose(model.diagonal[:2] / own[:2] - 1, 1e-10, rtol=1e-3)
+    assert (model.diagonal[2:] > 0).all()
+    assert (model.diagonal[2:] < 1e-12).all()
+    assert (model.total, model.mixed.tolist()) == (0.0, [0.0] * 4)

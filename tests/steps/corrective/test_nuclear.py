@@ -5,12 +5,19 @@ import pytest
 
 import adafw
 from adafw import losses
+from adafw.constraints.counted import CountedSet
 from adafw.gradients import Full
 from adafw.objectives import WithIntercept
 from adafw.rows import EntryRows, MatrixRows, as_rows
 from adafw.steps.corrective import CorrectiveStep
-from adafw.steps.corrective.factors import Factored, as_factors, balanced
-from adafw.steps.corrective.nuclear import improved
+from adafw.steps.corrective.factors import Factored, as_factors, balanced, leading
+from adafw.steps.corrective.nuclear import (
+    NuclearCorrector,
+    _joined,
+    _line,
+    _newton_step,
+    improved,
+)
 
 CORRECTIVE = adafw.Algorithm(Full(), CorrectiveStep())
 
@@ -122,3 +129,124 @@ def test_entries_of_samples_in_different_units():
     ball = adafw.NuclearBall(10.0, shape=(4, 3))
     found = adafw.minimize(f, ball, CORRECTIVE, gap_tolerance=1e-8, progress=False)
     assert found.status == "converged"
+
+
+def joining(seed=0, radius=5.0, rank=2):
+    """A view of observed entries, and factors inside the ball."""
+    rng = np.random.default_rng(seed)
+    f = adafw.MatrixCompletion(*observed(300, (12, 9), seed=seed), (12, 9))
+    left, right = rng.standard_normal((12, rank)), rng.standard_normal((9, rank))
+    left, right = balanced(left, right, 0.6 * radius)
+    seen = Factored(f, (12, 9))
+    z = seen.predict(left, right)
+    return f, seen, left, right, z, radius
+
+
+def test_pairs_join_by_the_share_that_they_gain():
+    """Of pairs (u, v, s) those steeper than what x pays, each by s less that price."""
+    f, seen, left, right, z, radius = joining()
+    slopes = seen.matrix(seen.slopes(z))
+    u, s, v = leading(slopes, 4)
+    price = max(0.0, -float(np.vdot(slopes @ right, left)) / radius)
+    gain = np.maximum(s - price, 0.0)
+    assert (gain > 0).sum() > 1
+    vertex = -radius * (u * gain / gain.sum()) @ v.T
+    new_left, new_right, new_z = _joined(seen, left, right, z, slopes, radius, (u, s, v))
+    x, new = left @ right.T, new_left @ new_right.T
+    gamma = float(np.vdot(new - x, vertex - x) / np.vdot(vertex - x, vertex - x))
+    np.testing.assert_allclose(new, x + gamma * (vertex - x), atol=1e-12)
+    assert 0 < gamma <= 1
+    np.testing.assert_allclose(new_z, seen.predict(new_left, new_right), atol=1e-12)
+    # Of squares the length is the best one.
+    values = [f.value(x + share * gamma * (vertex - x)) for share in (0.99, 1.0, 1.01)]
+    assert values[1] <= min(values[0], values[2] if gamma < 0.99 else values[0])
+    length = (np.square(new_left).sum() + np.square(new_right).sum()) / 2
+    assert length <= radius * (1 + 1e-12)
+
+
+def test_pairs_that_gain_nothing_do_not_join():
+    _, seen, left, right, z, radius = joining()
+    slopes = seen.matrix(seen.slopes(z))
+    u, s, v = leading(slopes, 3)
+    found = _joined(seen, left, right, z, slopes, radius, (u, 0 * s, v))
+    assert found[0] is left
+    assert found[2] is z
+    down = -slopes  # x pays for its weight, as if it were where slopes are the other way round
+    price = float(np.vdot(slopes @ right, left)) / radius
+    assert price > 0
+    for share, joins in ((0.9, False), (1.1, True)):
+        pairs = u, np.full(3, share * price), v
+        found = _joined(seen, left, right, z, down, radius, pairs)
+        assert (found[0] is not left) is joins
+    few = np.array([s[0], 1e-12 * s[0], 0.0])  # of next to no gain: left out
+    none = np.zeros((12, 0)), np.zeros((9, 0))
+    zero = seen.predict(*none)
+    joined = _joined(seen, *none, zero, seen.matrix(seen.slopes(zero)), radius, (u, few, v))
+    assert joined[0].shape == (12, 1)
+
+
+@pytest.mark.parametrize("length", [0.5, 1.0, 1.5, 3.0, 20.0])
+def test_lines_go_to_the_lowest_point_of_a_parabola(length):
+    f, seen, _, _, z, _ = joining()
+    move = length * (f.y - z)  # the minimum of the squares is at 1 / length
+    value, slope = seen.value(z), float(np.vdot(seen.slopes(z), move))
+    gamma = _line(seen, z, move, value, slope)
+    # From 1.4 on, a whole step reaches less than 0.3 of what its slope promises.
+    assert gamma == pytest.approx(1.0 if length <= 1.0 else 1 / length if length > 1.4 else gamma)
+    assert seen.value(z + gamma * move) <= value + 0.3 * gamma * slope
+    assert _line(seen, z, -move, value, -slope) == 0.0
+    assert _line(seen, z, -move, value, slope) < 1e-12  # a promise that is not kept
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("bound", [False, True])
+def test_newton_steps_on_factors_descend_and_stay_in_their_ball(bound, rank):
+    f, seen, left, right, z, radius = joining(radius=5.0 if bound else 500.0, rank=rank)
+    if bound:
+        left, right = balanced(3 * left, 3 * right, radius)
+        z = seen.predict(left, right)
+        assert (left**2).sum() + (right**2).sum() == pytest.approx(2 * radius)
+    values = [seen.value(z)]
+    for _ in range(25):
+        found = _newton_step(seen, left, right, z, radius)
+        if found is None:
+            break
+        left, right, z, (before, after) = found
+        assert before == pytest.approx(values[-1], rel=1e-12)
+        assert after == pytest.approx(f.value(left @ right.T), rel=1e-10)
+        np.testing.assert_allclose(z, seen.predict(left, right), atol=1e-12)
+        assert (left**2).sum() + (right**2).sum() <= 2 * radius * (1 + 1e-12)
+        assert after <= before * (1 + 1e-14)
+        values.append(after)
+    # A stationary point of the factors: no slope but along them, where the ball binds.
+    slopes = seen.matrix(seen.slopes(z))
+    g, both = np.vstack([slopes @ right, slopes.T @ left]), np.vstack([left, right])
+    if bound:
+        g = g - both * np.vdot(g, both) / np.vdot(both, both)
+    assert np.linalg.norm(g) <= 1e-6
+    assert values[-1] < 0.9 * values[0]
+    settled = next(k for k, v in enumerate(values) if v <= values[-1] * (1 + 1e-9))
+    assert settled <= 12
+    assert _newton_step(seen, left[:, :0], right[:, :0], z, radius) is None
+
+
+def test_an_iteration_counts_one_linear_minimisation():
+    f, counted = adafw.MatrixCompletion(*observed(), (40, 30)), CountedSet(adafw.NuclearBall(60.0))
+    x, state = np.zeros((40, 30)), {}
+    for t in range(3):
+        x, state = NuclearCorrector().improve(f, counted, x, f.gradient(x), t, state)
+        np.testing.assert_array_equal(state["left"] @ state["right"].T, x)
+    assert counted.lmo_calls == 3
+    assert x.shape == (40, 30)
+    single = adafw.MatrixCompletion(*observed(dtype=np.float32), (40, 30))
+    y, _ = NuclearCorrector().improve(
+        single, counted, np.zeros((40, 30), np.float32), None, 0, {}
+    )  # fmt: skip
+    assert y.dtype == np.float32
+
+
+def test_few_iterations_are_enough():
+    f = adafw.MatrixCompletion(*observed(), (40, 30))
+    r = adafw.minimize(f, adafw.NuclearBall(60.0), CORRECTIVE, gap_tolerance=1e-7)
+    assert r.status == "converged"
+    assert r.trace[-1].iteration <= 8

@@ -5,7 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import sparse
+
+import adafw
+from adafw import losses
+from adafw.constraints.counted import CountedSet
+from adafw.objectives import MatrixModel, WithIntercept
+from adafw.rows.csr import CSRRows
+from adafw.steps.corrective import rehearsal
+from adafw.steps.corrective.box import BoxCorrector
 
 _SCRIPT = """
 import sys
@@ -65,3 +75,99 @@ def test_kernels_are_compiled_before_the_first_step(name, tmp_path):
 @pytest.mark.slow
 def test_without_a_rehearsal_they_are_not(tmp_path):
     assert compiled("box", "unprepared", tmp_path) > 0
+
+
+def linear(m=30, weighted=False, intercept=False, stored=sparse.csr_array):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((m, 5)) * (rng.random((m, 5)) < 0.7)
+    y = np.where(np.isin(np.arange(m), [17, 23]), -1.0, 1.0)  # not among the first rows
+    w = rng.uniform(1.0, 2.0, m) if weighted else None
+    f = adafw.LinearModel(stored(A), y, losses.Logistic(), w)
+    return (WithIntercept(f) if intercept else f), A
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_few_rows_have_both_ends_of_the_targets(weighted, intercept):
+    f, A = linear(weighted=weighted, intercept=intercept)
+    few = rehearsal._few(f)
+    model = few.model if intercept else few
+    assert isinstance(few, WithIntercept) is intercept
+    assert model.n_terms == 9  # the first eight, and one of the other kind
+    z = A @ np.arange(5.0)
+    np.testing.assert_allclose(model.rows.dot(np.arange(5.0)), z[[*range(8), 17]])
+    assert set(model.y.tolist()) == {1.0, -1.0}
+    assert (model.sample_weight is None) is not weighted
+    small, _ = linear(3)
+    assert rehearsal._few(small).n_terms == 3
+
+
+def test_a_few_rows_of_several_outputs():
+    rng = np.random.default_rng(0)
+    y = np.r_[np.zeros(20, int), np.arange(4)]
+    f = MatrixModel(rng.standard_normal((24, 3)), y, losses.Softmax(), n_outputs=5)
+    few = rehearsal._few(f)
+    assert few.shape == (3, 5)
+    assert few.n_terms == 9
+    assert not few.has_intercept
+    assert few.sample_weight is None
+    both = MatrixModel(rng.standard_normal((24, 3)), rng.standard_normal((24, 2)),
+                       losses.Outputs(losses.Squared()), np.ones(24), intercept=True)  # fmt: skip
+    few = rehearsal._few(both)
+    assert few.has_intercept
+    assert few.sample_weight is not None
+
+
+def test_kinds_of_data_are_rehearsed_once_each(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+    calls = []
+
+    class Watched(BoxCorrector):
+        def improve(self, f, constraint, x, g, t, state):
+            calls.append((f.n_terms, constraint, state))
+            return super().improve(f, constraint, x, g, t, state)
+
+    ball, x = adafw.LInfBall(1.0), np.zeros(5)
+    corrector = Watched()
+    for intercept in (False, True):
+        for weighted in (False, True):
+            for stored in (sparse.csr_array, np.asarray):
+                f, _ = linear(weighted=weighted, intercept=intercept, stored=stored)
+                calls.clear()
+                rehearsal.rehearse(corrector, f, CountedSet(ball), x)
+                assert [n for n, _, _ in calls] == [9, 9]  # two iterations on a few rows
+                assert all(constraint is ball for _, constraint, _ in calls)  # not counted
+                rehearsal.rehearse(corrector, f, ball, x)
+                assert len(calls) == 2
+    assert not x.any()
+    calls.clear()
+    single = adafw.LinearModel(f.rows.array.astype(np.float32), f.model.y, losses.Logistic())
+    rehearsal.rehearse(corrector, single, ball, x.astype(np.float32))
+    hinge = adafw.LinearModel(f.rows.array, f.model.y, losses.SquaredHinge())
+    rehearsal.rehearse(corrector, hinge, ball, x)
+    assert len(calls) == 4
+    other = adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x)
+    rehearsal.rehearse(corrector, other, ball, x)
+    assert len(calls) == 4
+
+
+def test_rows_far_away_are_not_rehearsed(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+
+    class Far(CSRRows):
+        remote = True
+
+    _, A = linear()
+    f = adafw.LinearModel(Far(sparse.csr_array(A)), np.ones(30), losses.Logistic())
+    rehearsal.rehearse(BoxCorrector(), f, adafw.LInfBall(1.0), np.zeros(5))
+    assert not rehearsal._DONE
+
+
+def test_labels_of_one_kind_are_no_rehearsal():
+    A = np.random.default_rng(0).standard_normal((30, 5))
+    weights = np.ones(30)
+    weights[:20] = 0.0
+    y = np.where(np.arange(30) < 25, 1.0, -1.0)
+    f = WithIntercept(adafw.LinearModel(A, y, losses.Logistic(), weights))
+    f.model.y = np.ones(30)  # as if no row of the other kind were found
+    assert rehearsal._few(f) is None

@@ -6,8 +6,11 @@ from scipy import sparse
 
 import adafw
 from adafw import losses
+from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
+from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import sample
+from adafw.steps.corrective.step import corrector_for
 
 M = sample.LEAST_ROWS + 100
 
@@ -88,3 +91,116 @@ def test_where_a_sample_says_nothing_all_rows_are_asked(case):
     g = A.T @ slopes
     assert abs(slopes.sum()) < 1e-9
     assert g @ x + ball.radius * np.abs(g).max() <= 1.01e-6
+
+
+def entries(m, n=15, **given):
+    rng = np.random.default_rng(0)
+    A = sparse.csr_array(rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.3))
+    y = np.where(A @ rng.normal(size=n) + rng.logistic(size=m) > 0, 1.0, -1.0)
+    return adafw.LinearModel(A, y, losses.Logistic(), given.get("weight")), A, y
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_sample_is_every_eighth_row_with_its_target_and_its_weight(intercept):
+    weight = np.random.default_rng(1).random(M)
+    f, A, y = entries(M, weight=weight)
+    part = sample._sample(WithIntercept(f) if intercept else f, True, 15)
+    assert isinstance(part, WithIntercept) is intercept
+    rows = np.arange(0, M, 8)
+    same = adafw.LinearModel(A[rows], y[rows], losses.Logistic(), weight[rows])
+    same = WithIntercept(same) if intercept else same
+    x = np.linspace(-1, 1, 15)
+    assert part.n_terms == rows.size
+    assert part.value(x) == pytest.approx(same.value(x), rel=1e-13)
+    np.testing.assert_allclose(part.gradient(x), same.gradient(x), atol=1e-14)
+
+
+def test_who_has_a_sample():
+    least = sample.LEAST_ROWS
+    long, short = entries(least)[0], entries(least - 1)[0]
+    assert sample._sample(long, True, 15) is not None
+    assert sample._sample(short, True, 15) is None
+    # Ten rows of it for each coefficient, unless most of them are 0 in the end.
+    assert sample._sample(long, False, least // 80) is not None
+    assert sample._sample(long, False, least // 80 + 1) is None
+    assert sample._sample(long, True, 10**6) is not None
+    other = adafw.UserSum(least, lambda x: 0.0, lambda x, batch=None: x)
+    assert sample._sample(other, True, 15) is None
+    weight = np.ones(least)
+    weight[::8] = 0.0
+    assert sample._sample(entries(least, weight=weight)[0], True, 15) is None
+    weight[8] = 1.0
+    assert sample._sample(entries(least, weight=weight)[0], True, 15) is not None
+
+
+class Far(CSRRows):
+    """Rows that are said to be somewhere else."""
+
+    remote = True
+
+    @property
+    def stored(self):
+        return self.count
+
+    def __init__(self, A, count):
+        super().__init__(A)
+        self.count = count
+
+
+def test_of_rows_far_away_no_more_than_some_bytes_travel():
+    _, A, y = entries(M)
+    most = sample.TRAVEL // sample.ENTRY
+    for stored, every in ((1, 8), (8 * most, 8), (8 * most + 10, 9), (9 * most + 10, 10)):
+        f = adafw.LinearModel(Far(A, stored), y, losses.Logistic())
+        part = sample._sample(f, True, 15)
+        rows = -(-M // every)
+        if rows < sample.LEAST_ROWS // sample.EVERY:
+            assert part is None
+        else:
+            assert part.n_terms == rows
+
+
+@pytest.mark.parametrize("kind", ["l1", "linf"])
+def test_what_is_learned_from_a_sample_is_kept(kind):
+    f, _, _ = entries(M)
+    constraint, x = SETS[kind], np.zeros(15)
+    corrector = corrector_for(f, constraint)
+    y, memory = sample.solved_on_sample(corrector, f, constraint, x)
+    assert constraint.violation(y) <= 1e-12
+    assert f.value(y) < f.value(x)
+    assert "sample" not in memory
+    assert "gram" not in memory
+    if kind == "l1":
+        assert {"level", "norm", "bound"} <= set(memory)
+    else:
+        assert memory == {"word": 1}
+    # A start with weight on one coordinate is plain, one on two is not.
+    one, two = np.eye(15)[3] / 9, (np.eye(15)[3] + np.eye(15)[4]) / 9
+    assert sample.solved_on_sample(corrector, f, constraint, one) is not None
+    assert sample.solved_on_sample(corrector, f, constraint, two) is None
+    # From the minimum there is no way down.
+    still = adafw.LinearModel(sparse.csr_array((M, 15)), f.y, losses.Logistic())
+    assert sample.solved_on_sample(corrector, still, constraint, x) is None
+
+
+def test_a_sample_is_asked_for_before_the_first_step_alone():
+    f, _, _ = entries(M)
+    step, ball, x = adafw.steps.CorrectiveStep(), adafw.L1Ball(2.0), np.zeros(15)
+    counted = CountedSet(ball)
+    _, state = step.update(f, counted, x, f.gradient(x), 0, {})
+    assert counted.lmo_calls == 0
+    assert "gram" not in state
+    _, state = step.update(f, counted, x, f.gradient(x), 1, {})
+    assert counted.lmo_calls == 1
+    assert "gram" in state
+
+
+def test_a_sample_that_would_learn_its_own_noise_is_given_up():
+    """Ten of its rows for each coefficient at least: what needs more is not gone on with."""
+    rng = np.random.default_rng(5)
+    A = sparse.random(M, 520, 0.004, random_state=5, format="csr", data_rvs=rng.standard_normal)
+    y = np.where(A @ rng.normal(size=520) + 0.3 * rng.logistic(size=M) > 0, 1.0, -1.0)
+    f, ball, x = adafw.LinearModel(A, y, losses.Logistic()), adafw.L1Ball(400.0), np.zeros(520)
+    found = sample.solved_on_sample(corrector_for(f, ball), f, ball, x)
+    rows = -(-M // sample.EVERY)
+    assert found is None or 10 * np.count_nonzero(found[0]) <= rows

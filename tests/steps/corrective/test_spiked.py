@@ -76,3 +76,51 @@ def test_too_few_rows_that_bend_leave_the_diagonal():
     near = seen.hessian(seen.predict(x), seen.weights(x)).nearly()
     assert near.V.shape[1] == 0
     assert (near.rest > 0).all()
+
+
+def test_the_product_is_that_of_the_matrix():
+    near, P, rng = made()
+    s = rng.standard_normal(40)
+    np.testing.assert_allclose(near.product(s), P @ s, rtol=1e-12)
+    alone = diagonal(near.rest)
+    np.testing.assert_array_equal(alone.product(s), near.rest * s)
+    few = np.arange(40) < 9
+    np.testing.assert_allclose(alone.inverse(few)(s), np.where(few, s / near.rest, 0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("width", [1e-2, 0.3])
+def test_projected_newton_steps_descend_to_the_minimiser(size, width):
+    """What is done where active sets go in circles; from a corner and from inside."""
+    for seed in range(4):
+        near, P, rng = made(n=15, size=size, seed=seed)
+        q = 5 * rng.standard_normal(15)
+        lower, upper = -width * rng.random(15), width * rng.random(15)
+        for start in (lower, np.zeros(15)):
+            s = near._descended(q, start.copy(), lower, upper)
+            assert ((lower <= s) & (s <= upper)).all()
+
+            def value(s, q=q, P=P):
+                return q @ s + s @ P @ s / 2
+
+            assert value(s) <= value(start)
+            best = near.nearest(q, lower, upper)
+            assert value(start) - value(s) >= 0.98 * (value(start) - value(best))
+    minimum = near._descended(q, best.copy(), lower, upper)
+    np.testing.assert_allclose(minimum, best, atol=1e-6 * width)
+
+
+def test_bounds_that_are_met_exactly_do_not_move():
+    """A minimiser that lies on its bounds by itself: nothing changes when it is asked again."""
+    near, P, _ = made(n=6, k=1)
+    s = np.array([1.0, -1.0, 0.5, 0.0, 1.0, -0.25])
+    q = -P @ s
+    np.testing.assert_allclose(near.nearest(q, np.full(6, -1.0), np.ones(6)), s, atol=1e-9)
+
+
+def test_single_precision_stays():
+    near, _, rng = made()
+    single = Spiked(near.rest.astype(np.float32), near.V.astype(np.float32))
+    s = single.inverse(np.ones(40, bool))(rng.standard_normal(40).astype(np.float32))
+    assert diagonal(single.rest).V.dtype == np.float32
+    assert s.shape == (40,)

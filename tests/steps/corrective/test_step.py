@@ -3,7 +3,9 @@ import pytest
 
 import adafw
 from adafw import losses
+from adafw.constraints.counted import CountedSet
 from adafw.steps import CorrectiveStep, corrects_atoms, corrects_jointly, corrects_on
+from adafw.steps.corrective.step import CORRECTORS, corrector_for
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,110 @@ def test_which_sets_are_known():
         (adafw.GroupBall(1.0, [0, 1]), False), (adafw.Simplex(1.0), False), (bare, False),
     ]:  # fmt: skip
         assert corrects_jointly(constraint) == known
+
+
+def test_correctors_and_what_they_are_told_of():
+    """Who is rehearsed on a few rows, and on whose sets most coefficients are 0."""
+    told = {type(c).__name__: (c.rehearsed, c.few) for c in CORRECTORS}
+    assert told == {
+        "AtomCorrector": (False, True),
+        "HullCorrector": (True, False),
+        "BoxCorrector": (True, False),
+        "L2Corrector": (True, False),
+        "GroupCorrector": (True, True),
+        "NuclearCorrector": (True, False),
+        "JointCorrector": (False, False),
+    }
+
+
+def known_problems():
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((20, 6)), np.where(rng.random(20) < 0.5, 1.0, -1.0)
+    linear = adafw.LinearModel(A, y, losses.Logistic())
+    joint = adafw.objectives.MatrixModel(A, rng.integers(0, 3, 20), losses.Softmax())
+    other = adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: 0 * x)
+    return linear, joint, other
+
+
+@pytest.mark.parametrize(
+    ("constraint", "of_vectors", "of_matrices"),
+    [
+        (adafw.L1Ball(1.0), "AtomCorrector", "JointCorrector"),
+        (adafw.Simplex(1.0), "AtomCorrector", None),
+        (adafw.UnitSimplex(1.0), "AtomCorrector", None),
+        (adafw.Hull(np.eye(6)), "HullCorrector", None),
+        (adafw.LInfBall(1.0), "BoxCorrector", "BoxCorrector"),
+        (adafw.Box(-1.0, 1.0), "BoxCorrector", "BoxCorrector"),
+        (adafw.L2Ball(1.0), "L2Corrector", "L2Corrector"),
+        (adafw.KSparse(1.0, 2), "GroupCorrector", None),
+        (adafw.GroupBall(1.0, [0, 0, 1, 1, 2, 2]), "GroupCorrector", None),
+        (adafw.GroupBall(1.0, np.repeat(np.arange(6)[:, None], 3, 1)), None, "GroupCorrector"),
+        (adafw.NuclearBall(1.0, shape=(2, 3)), "NuclearCorrector", None),
+        (adafw.NuclearBall(1.0), None, "NuclearCorrector"),
+        (adafw.LpBall(1.0, 3), None, None),
+    ],
+    ids=repr,
+)
+def test_who_corrects_what(constraint, of_vectors, of_matrices):
+    linear, joint, other = known_problems()
+    for f, name in ((linear, of_vectors), (joint, of_matrices), (other, None)):
+        for counted in (constraint, CountedSet(constraint)):
+            if name is None:
+                if f is other or isinstance(constraint, adafw.LpBall):
+                    with pytest.raises(TypeError, match="knows no way to correct on"):
+                        corrector_for(f, counted)
+                continue
+            assert type(corrector_for(f, counted)).__name__ == name
+
+
+def test_what_an_objective_has_to_know():
+    """Second derivatives are enough on boxes and balls; elsewhere it has to predict."""
+    f = adafw.objectives.Quadratic(np.zeros(6), np.ones(6), np.eye(6))
+    assert f.has_hessian
+    assert type(corrector_for(f, adafw.L2Ball(1.0))).__name__ == "L2Corrector"
+    assert type(corrector_for(f, adafw.Box(0.0, 1.0))).__name__ == "BoxCorrector"
+    for constraint in (
+        adafw.L1Ball(1.0), adafw.Hull(np.eye(6)), adafw.KSparse(1.0, 2),
+        adafw.GroupBall(1.0, [0, 0, 1, 1, 2, 2]), adafw.NuclearBall(1.0, shape=(2, 3)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="knows no way to correct on"):
+            corrector_for(f, constraint)
+
+
+def test_what_is_asked_before_work():
+    linear, _, other = known_problems()
+    step, ball = CorrectiveStep(), adafw.L1Ball(1.0)
+    step.check(linear, ball, adafw.gradients.Full())
+    with pytest.raises(TypeError, match="needs exact gradients, got those of CSFW"):
+        step.check(linear, ball, adafw.gradients.CSFW())
+    with pytest.raises(TypeError, match="second derivatives"):
+        step.check(other, ball, adafw.gradients.Full())
+    with pytest.raises(TypeError, match="knows no way to correct on LpBall"):
+        step.check(linear, adafw.LpBall(1.0, 3), adafw.gradients.Full())
+    with pytest.raises(TypeError, match="knows no way to correct on LpBall"):
+        step.prepare(linear, adafw.LpBall(1.0, 3), np.zeros(6), {})
+
+
+def test_numbers_of_states_and_their_ranges():
+    numbers = CorrectiveStep().numbers
+    assert {name: kind for name, (kind, _, _) in numbers.items()} == {
+        "calm": int, "bound": int, "sample": int, "word": int, "level": float, "gap": float,
+        "norm": float, "reach": float,
+    }  # fmt: skip
+    for name in ("calm", "bound", "sample"):
+        assert numbers[name][1:] == (0, 1)
+    assert numbers["word"][1:] == (0, 2**64)
+    for name in ("norm", "reach"):
+        assert numbers[name][1] == 0
+    for name in ("level", "gap"):
+        assert numbers[name][1] == -numbers[name][2] < -1e300
+
+
+def test_active_sets_are_those_of_vectors_on_sets_with_vertices():
+    step, x = CorrectiveStep(), np.array([0.25, 0.0, 0.5])
+    weights, atoms = step.active_set(CountedSet(adafw.UnitSimplex(1.0)), x, {})
+    np.testing.assert_allclose(weights @ atoms, x)
+    weights, atoms = step.active_set(adafw.Hull(np.eye(3)), np.array([0.5, 0.0, 0.5]), {})
+    np.testing.assert_allclose(weights, [0.5, 0.5], atol=1e-12)
+    assert step.active_set(adafw.L1Ball(1.0), np.zeros((2, 2)), {}) is None
+    assert step.active_set(adafw.LpBall(1.0, 3), x, {}) is None

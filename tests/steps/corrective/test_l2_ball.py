@@ -1,0 +1,164 @@
+"""Models minimised over an l2 ball: inside it, along its sphere, and back."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw import losses
+from adafw.constraints.counted import CountedSet
+from adafw.steps.corrective import curvature
+from adafw.steps.corrective.curvature import Hessian, view
+from adafw.steps.corrective.damped import Position, at
+from adafw.steps.corrective.l2_ball import L2Corrector, _gap, _Model
+
+N = 9
+
+
+def problem(intercept=False, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((70, N)) * np.geomspace(0.4, 3, N)
+    y = np.where(A @ rng.standard_normal(N) + 2 * rng.standard_normal(70) > 0, 1.0, -1.0)
+    f: Any = adafw.LinearModel(A.astype(dtype), y.astype(dtype), losses.Logistic())
+    return (adafw.objectives.WithIntercept(f) if intercept else f), A, rng
+
+
+def counting(h):
+    products = []
+
+    def product(d):
+        products.append(d)
+        return h.product(d)
+
+    return Hessian(product, h.scale, h.matrix, h.columns, h.spikes, h.image), products
+
+
+def test_the_gap_is_that_of_the_point_opposite():
+    g, x = np.array([3.0, -4.0]), np.array([0.5, 0.25])
+    assert _gap(g, x, 2.0) == 0.5 + 2 * 5
+
+
+@pytest.mark.parametrize("way", ["matrix", "products"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("place", ["inside", "on the sphere", "at 0"])
+@pytest.mark.parametrize("radius", [0.05, 1.0, 50.0])
+def test_models_are_minimised_to_what_is_wanted(way, intercept, place, radius, monkeypatch):
+    if way == "products":
+        monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, A, rng = problem(intercept)
+    x = rng.standard_normal(N)
+    x *= radius * {"inside": 0.5, "on the sphere": 1.0, "at 0": 0.0}[place] / np.linalg.norm(x)
+    seen, g, H = view(f), f.gradient(x), f.hessian(x)
+    gap = _gap(g, x, radius)
+    for share in (0.3, 1e-3):
+        h, products = counting(seen.hessian(seen.predictions(x), seen.weights(x)))
+        y, move = _Model(at(seen, x), g, radius, gap, share).minimise(h)
+        d = y - x
+        assert np.linalg.norm(y) <= radius * (1 + 1e-15)
+        assert _gap(g + H @ d, y, radius) <= share * gap
+        assert g @ d + d @ H @ d / 2 < 0
+        if way == "products":
+            np.testing.assert_allclose(move, A @ d, atol=1e-10 * max(1, np.abs(A @ d).max()))
+        else:
+            assert move is None
+        # Of a matrix, H x is one product more.
+        assert len(products) <= (8 if share == 0.3 else 20) + (way == "matrix")
+
+
+def model(x, g, radius, share=1e-9):
+    f, _, _ = problem()
+    return _Model(at(view(f), x), g, radius, 1.0, share)
+
+
+def quadratic(seed=3):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((N, N))
+    H, A = B @ B.T + np.eye(N), rng.standard_normal((5, N))
+    return H, A, Hessian(lambda d: (H @ d, A @ d), np.diag(H).copy()), rng
+
+
+def test_inside_a_step_is_newtons():
+    H, A, h, rng = quadratic()
+    y, slopes = 0.1 * rng.standard_normal(N), rng.standard_normal(N)
+    d, bent, dz = model(y, slopes, 100.0)._step(h, h.nearly(), y, slopes)
+    np.testing.assert_allclose(d, -np.linalg.solve(H, slopes), atol=1e-7)
+    np.testing.assert_allclose(bent, H @ d, atol=1e-9)
+    np.testing.assert_allclose(dz, A @ d, atol=1e-9)
+
+
+def test_a_step_from_inside_ends_where_it_leaves():
+    H, A, h, rng = quadratic()
+    y, slopes = np.zeros(N), 10 * rng.standard_normal(N)
+    d, bent, dz = model(y, slopes, 0.1)._step(h, h.nearly(), y, slopes)
+    first = -slopes / np.diag(H)
+    first *= -(slopes @ first) / (first @ H @ first)
+    np.testing.assert_allclose(d, first, atol=1e-12)  # one direction was enough
+    np.testing.assert_allclose(bent, H @ d, atol=1e-9)
+    np.testing.assert_allclose(dz, A @ d, atol=1e-9)
+
+
+@pytest.mark.parametrize("outward", [True, False])
+def test_on_the_sphere_a_step_is_newtons_on_the_tangent_plane(outward):
+    """(H + s) d = -slopes with <y, d> = 0; where the sphere does not hold y, it comes in."""
+    H, A, h, rng = quadratic()
+    y = rng.standard_normal(N)
+    y *= 2.0 / np.linalg.norm(y)
+    slopes = rng.standard_normal(N)
+    slopes -= y * (slopes @ y + (3.0 if outward else -3.0)) / 4
+    d, bent, dz = model(y, slopes, 2.0)._step(h, h.nearly(), y, slopes)
+    np.testing.assert_allclose(bent, H @ d, atol=1e-7)
+    np.testing.assert_allclose(dz, A @ d, atol=1e-7)
+    if not outward:
+        assert y @ d < 0
+        return
+    plane = np.linalg.svd(y[None])[2][1:].T
+    s = 3.0 / 4
+    expected = plane @ np.linalg.solve(plane.T @ (H + s * np.eye(N)) @ plane, -plane.T @ slopes)
+    np.testing.assert_allclose(d, expected, atol=1e-7)
+
+
+def test_a_step_whose_way_back_to_the_sphere_leads_up_is_halved():
+    """Far along the tangent, where the model is flat, the sphere bends to where it is steep."""
+    H, g, x = np.diag([100.0, 1e-9]), np.array([-1e-3, -1.0]), np.array([1.0, 0.0])
+    h = Hessian(lambda d: (H @ d, d), np.diag(H).copy())
+    y, move = _Model(Position(x, x, 0.0), g, 1.0, 1.0, 1e-6).minimise(h)
+    d = y - x
+    assert np.linalg.norm(y) <= 1 + 1e-15
+    assert g @ d + d @ H @ d / 2 < -0.01
+    np.testing.assert_allclose(move, d, atol=1e-12)
+
+
+def test_points_outside_are_brought_back():
+    m = model(np.zeros(N), np.ones(N), 2.0)
+    assert m._shrink(np.full(N, 1.0)) == pytest.approx(2 / 3)
+    assert m._shrink(np.full(N, 0.1)) == 1.0
+    assert m._shrink(np.zeros(N)) == 1.0
+
+
+def test_a_model_without_curvature_stays():
+    h = Hessian(lambda d: (0 * d, 0 * d), np.ones(N))
+    y, move = model(np.zeros(N), np.ones(N), 2.0).minimise(h)
+    assert not y.any()
+    assert not move.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_iteration_ends_in_the_ball_and_keeps_what_it_knows(dtype):
+    f, A, _ = problem(dtype=dtype)
+    ball = adafw.L2Ball(0.5)
+    corrector, counted = L2Corrector(), CountedSet(ball)
+    x, state = np.zeros(N, dtype), {}
+    for t in range(4):
+        g, calls = f.gradient(x), counted.lmo_calls
+        gap = ball.gap(x, g)
+        x, state = corrector.improve(f, counted, x, g, t, state)
+        assert counted.lmo_calls == calls + 1
+        assert state["gap"] == pytest.approx(gap, rel=1e-4)
+        assert x.dtype == dtype
+        assert np.linalg.norm(x) <= 0.5 * (1 + (1e-15 if dtype == np.float64 else 1e-6))
+        np.testing.assert_allclose(state["weights"], np.mean(A**2, axis=0), rtol=1e-5)
+        if dtype == np.float64:
+            assert f.predictions(x)[0] is state["predictions"]
+            np.testing.assert_allclose(state["predictions"], A @ x, atol=1e-12)
+    assert ball.gap(x, f.gradient(x)) <= (1e-8 if dtype == np.float64 else 1e-4)
