@@ -1,5 +1,6 @@
 """Every metric against its textbook loop, and what all of them have in common."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -144,6 +145,19 @@ def test_defaults_are_those_of_the_design():
     assert metrics.RMSProp() == metrics.RMSProp(0.9, 1e-8)
     assert metrics.AdaDelta() == metrics.AdaDelta(0.95, 1e-6)
     assert metrics.Adam() == metrics.Adam((0.9, 0.99), 1e-8)
+    assert metrics.AMSGrad() == metrics.AMSGrad((0.9, 0.99), 1e-8)
+    assert metrics.AdaGrad() == metrics.AdaGrad(1e-8)
+    assert metrics.AdaBound(0.1, 2.0) == metrics.AdaBound(0.1, 2.0, (0.9, 0.99), 1e-8)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_never_changes_and_can_be_a_key(name):
+    """A run keeps what it was told; equal ones are found by one another."""
+    metric = DEFAULTS[name]
+    field = dataclasses.fields(metric)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(metric, field, 0.5)
+    assert {metric: 1}[dataclasses.replace(metric)] == 1
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

@@ -129,6 +129,21 @@ def test_a_bound_on_the_spectral_norm_from_passes_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("adafw.rows.spectral.EXACT", 64)
     f, g = pair(tmp_path, m=200, n=100)
     assert g.rows.spectral_norm()[0] == pytest.approx(f.rows.spectral_norm()[0], rel=1e-6)
+    assert g.rows.spectral_norm()[1] is False
+
+
+@pytest.mark.parametrize(("m", "n"), [(200, 64), (64, 200), (200, 30), (30, 200)])
+def test_the_spectral_norm_of_few_rows_or_columns_is_exact(tmp_path, monkeypatch, m, n):
+    monkeypatch.setattr(streamed, "EXACT", 64)
+    monkeypatch.setattr("adafw.rows.spectral.EXACT", 64)
+    f, g = pair(tmp_path, m=m, n=n)
+    w = np.random.default_rng(0).random(m)
+    count = passes(g.rows, monkeypatch)
+    for weights in (None, w):
+        norm, exact = g.rows.spectral_norm(weights)
+        assert exact
+        assert norm == pytest.approx(f.rows.spectral_norm(weights)[0], rel=1e-12)
+    assert len(count) == (2 if n <= 64 else 0)  # a pass each for A^T A, none where rows are few
 
 
 ALGORITHMS = {
