@@ -343,6 +343,18 @@ def test_projection_is_the_nearest_point(case, dtype, orders):
             assert missed(case, x, p, h) <= 1e-10
 
 
+@pytest.mark.parametrize("orders", [None, 2])
+@every_projection
+def test_projections_are_computed_in_double_precision(case, orders):
+    """Of float32 the answer alone is rounded."""
+    for seed in range(4):
+        x = (100 * draw(case, seed)).astype(np.float32)
+        h = None if orders is None else metric(case, seed, orders).astype(np.float32)
+        wanted = case.set.project(x.astype(float), None if h is None else h.astype(float))
+        found = case.set.project(x, h)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=6.1e-8 * np.abs(wanted).max())
+
+
 @every_projection
 def test_projection_in_metrics_over_sixteen_orders(case):
     for seed in range(4):
@@ -434,6 +446,21 @@ def test_contains_tells_inside_from_outside(case):
             assert 0 < case.set.violation(just) < 1e-3
             assert not case.set.contains(just)
             assert case.set.contains(just, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+@ball_like
+def test_violations_are_measured_in_double_precision(case, name):
+    """Sums of few digits would have none left; bounds alone are rounded as the points are."""
+    torch = pytest.importorskip("torch")
+    rounded = isinstance(case.set, adafw.Box | adafw.LInfBall)
+    for seed in range(4):
+        x = torch.from_numpy(3 * draw(case, seed) + 0.05).to(getattr(torch, name))
+        wanted = case.set.violation(x.double())
+        assert case.set.violation(x) == pytest.approx(wanted, rel=0.02 if rounded else 1e-14)
+        if name == "float32":
+            ours = case.set.violation(x.numpy())
+            assert ours == pytest.approx(wanted, rel=1e-6 if rounded else 1e-14)
 
 
 @ball_like
