@@ -334,3 +334,36 @@ def test_sets_of_a_single_point_are_met(rows, x, h):
     """In a row whose terms all vanish, every error is large relative to them."""
     polytope = Polytope(**rows, bounds=(0, 1))
     assert polytope.violation(polytope.project(np.array(x), np.array(h))) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bounded"),
+    [
+        ({"A_ub": np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, None)}, False),  # a quadrant
+        ({"A_ub": np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, 3)}, False),
+        ({"A_ub": -np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, 3)}, True),
+        ({"A_ub": [[1.0, 1.0]], "b_ub": [1.0], "bounds": (0, None)}, True),
+        ({"A_ub": [[1.0, -1.0]], "b_ub": [1.0], "bounds": (0, None)}, False),  # a ray
+        # A line in a coordinate that no row knows, and none where rows know it.
+        ({"A_ub": [[0.0, 1.0]], "b_ub": [1.0], "bounds": [(None, None), (0, 1)]}, False),
+        ({"A_eq": [[0.0, 1.0]], "b_eq": [1.0], "bounds": [(None, None), (0, 1)]}, False),
+        ({"A_eq": [[1.0, 1.0]], "b_eq": [1.0], "bounds": [(None, None), (0, 1)]}, True),
+        ({"A_eq": [[1.0, 1.0]], "b_eq": [1.0], "bounds": (None, None)}, False),  # a line
+        ({"A_eq": [[1.0, 1.0], [1.0, -1.0]], "b_eq": [1.0, 0.0], "bounds": (None, None)}, True),
+    ],
+)
+def test_a_set_without_end_is_refused_and_no_other(arguments, bounded):
+    if bounded:
+        polytope = Polytope(**arguments)
+        assert np.isfinite(polytope.box).all()
+        return
+    with pytest.raises(ValueError, match="a Polytope must be bounded"):
+        Polytope(**arguments)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+def test_where_it_starts_is_in_it_whatever_its_size(scale):
+    polytope = Polytope(A_eq=[[1.0, 1, 1]], b_eq=[2.0 * scale], bounds=(0.5 * scale, None))
+    assert polytope.contains(polytope.start(3), 1e-12)
+    assert polytope.contains(polytope.lmo(np.zeros(3)), 1e-12)
+    assert polytope.start(3).sum() == pytest.approx(2 * scale)
