@@ -356,6 +356,16 @@ def test_projections_are_computed_in_double_precision(case, orders):
 
 
 @every_projection
+def test_projection_is_blind_to_the_size_of_the_metric(case):
+    """Only ratios of h matter; powers of two scale without rounding."""
+    for seed, power in enumerate((-900, 900)):
+        x, h = 3 * draw(case, seed), metric(case, seed, 2)
+        wanted = case.set.project(x, h)
+        found = case.set.project(x, h * 2.0**power)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
+
+
+@every_projection
 def test_projection_in_metrics_over_sixteen_orders(case):
     for seed in range(4):
         x, h = 3 * draw(case, seed), metric(case, seed, 8)

@@ -27,8 +27,8 @@ def columns(shifts, z):
 def ratio(b):
     """ln(up_c / down_c) of every class, by its definition."""
     p = softmax(Z + b)
-    up = np.array([W[Y != c] @ p[Y != c, c] for c in range(K)])
-    down = np.array([W[Y == c] @ (1 - p[Y == c, c]) for c in range(K)])
+    up = np.array([W[c != Y] @ p[c != Y, c] for c in range(K)])
+    down = np.array([W[c == Y] @ (1 - p[c == Y, c]) for c in range(K)])
     return np.log(up / down), up, down
 
 
@@ -94,7 +94,7 @@ def test_the_best_intercepts_are_found_and_have_mean_zero(dtype):
 
 def test_at_zero_they_are_the_logarithms_of_the_shares():
     shifts = SoftmaxShifts(Y, K, W)
-    share = np.array([W[Y == c].sum() for c in range(K)]) / M
+    share = np.array([W[c == Y].sum() for c in range(K)]) / M
     best = shifts.best(np.zeros((M, K)))
     np.testing.assert_allclose(best, np.log(share) - np.log(share).mean(), atol=1e-12)
 
