@@ -186,3 +186,35 @@ def test_lu_and_freunds_predictions_follow_the_vertices(regression):
                 s[batch] = (1 - rho) * s[batch] + rho * (A[batch] @ v)
             np.testing.assert_allclose(state["predictions"], s, atol=1e-12)
             np.testing.assert_allclose(g, 2 * (s - y) @ A / m, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "chance"),
+    [
+        (gradients.PAGE(15), 15 / 75),  # b / (m + b)
+        (gradients.LSVRG(15), 15 / 60),  # b / m
+        (gradients.PAGE(15, probability=lambda t: t / 10), 3 / 10),
+        (gradients.LSVRG(15, probability=0.0), 0.0),
+        (gradients.PAGE(15, probability=1.0), 1.0),
+    ],
+    ids=repr,
+)
+def test_the_chance_of_an_exact_gradient(gradient, chance, logistic):
+    class Tossed:
+        """A coin that falls where it was told to; batches of the first terms."""
+
+        def __init__(self, toss):
+            self.toss = toss
+
+        def integers(self, low, high, size):
+            return round(self.toss * 2**53) if size is None else np.arange(size)
+
+    x = np.zeros(12)
+    _, before = gradient.update(logistic, x + 1, 0, gradient.init(logistic, x), Tossed(0.999))
+    assert before["exact"] == 1  # at t = 0 whatever the coin says
+    for toss in (chance - 1e-9, chance + 1e-9, 0.99):
+        if 0 <= toss < 1:
+            g, state = gradient.update(logistic, x, 3, dict(before), Tossed(toss))
+            assert state["exact"] == int(toss < chance)
+            assert np.array_equal(g, logistic.gradient(x)) == (toss < chance)
+            assert gradient.spent(3, 60, state) == (60 if toss < chance else 30)
