@@ -134,3 +134,13 @@ def test_both_solvers_find_the_weights():
         assert w.sum() == pytest.approx(1)
         np.testing.assert_allclose(w, hull._by_active_set(A, b), atol=1e-12)
     np.testing.assert_allclose(A[:2] @ w, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "length"), [(1e150, 1e200), (1e-200, 1e-200), (1e-150, 1e300)])
+def test_lmo_of_large_and_small_vertices_along_long_and_short_directions(size, length):
+    """No product of both overflows or vanishes."""
+    rng = np.random.default_rng(5)
+    points = rng.standard_normal((9, 4))
+    for g in rng.standard_normal((5, 4)):
+        wanted = points[np.argmin(points @ g)]
+        np.testing.assert_allclose(Hull(size * points).lmo(length * g), size * wanted, rtol=1e-14)

@@ -319,3 +319,21 @@ def test_functions_of_the_user_get_and_give_copies():
         with pytest.raises(TypeError, match="must be a function, got"):
             adafw.UserSum(*bad)
     assert not adafw.UserSum(2, value, gradient).convex
+
+
+def test_a_counted_objective_is_as_far_away_as_the_objective():
+    class Far(LinearModel):
+        remote = True
+
+        def __init__(self, *parts):
+            super().__init__(*parts)
+            self.remote = True
+
+        def status(self):
+            return "3 of 4 machines"
+
+    f = Far(A, NUMBERS, losses.Squared())
+    for outer in (adafw.Counted(f), WithIntercept(f)):
+        assert outer.remote
+        assert outer.status() == "3 of 4 machines"
+    assert not adafw.Counted(OBJECTIVES["squared"]).remote

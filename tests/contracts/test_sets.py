@@ -474,12 +474,26 @@ def test_violations_are_measured_in_double_precision(case, name):
 
 
 @ball_like
-def test_nan_anywhere_is_no_point(case):
+def test_nan_and_infinity_anywhere_are_no_point(case):
     for place in range(draw(case, 0).size):
         x = inner_point(case, 0)
         x.flat[place] = np.nan
         assert np.isnan(case.set.violation(x))
         assert not case.set.contains(x, 1e9)
+        x.flat[place] = np.inf
+        with np.errstate(invalid="ignore"):
+            assert not case.set.contains(x, 1e9)
+
+
+@every_projection
+def test_a_point_inside_comes_back_as_a_copy(case):
+    """What is done to the projection is not done to the point."""
+    h = metric(case, 0, 1)
+    for x in (0.5 * inner_point(case, 0) + 0.5 * inner_point(case, 1), case.set.start(case.shape)):
+        kept = x.copy()
+        for p in (case.set.project(x), case.set.project(x, h)):
+            p[...] = 7.0
+            np.testing.assert_array_equal(x, kept)
 
 
 @both_dtypes

@@ -299,3 +299,16 @@ def test_adagrad_of_long_vectors_is_that_of_short_ones(dtype):
     strided = rng.standard_normal((x.size, 2)).astype(dtype)[:, 0]
     _, h, state = metric.update(strided, 3, state)
     np.testing.assert_allclose(h, 0.5 + np.sqrt(squares + strided**2), rtol=1e-6)
+
+
+def test_what_a_clipped_metric_needs_is_prepared():
+    told = []
+
+    class Slow(metrics.RMSProp):
+        def prepare(self, x):
+            told.append(x)
+
+    x = np.zeros(3)
+    metrics.Clipped(Slow(), 1.0, 2.0).prepare(x)
+    assert [each is x for each in told] == [True]
+    assert metrics.RMSProp().prepare(x) is None
