@@ -217,7 +217,7 @@ def test_several_outputs_take_what_their_loss_takes():
         assert taken.dtype == np.float32
         assert outputs.outputs(taken) == 2
         y[1, 1] = bad
-        with pytest.raises(ValueError, match="takes|finite"):
+        with pytest.raises(ValueError, match=r"takes|finite"):
             outputs.targets(y, np.float64)
     with pytest.raises(ValueError, match=r"one column a target, got float64 of shape \(3,\)"):
         outputs.targets(np.ones(3), np.float64)

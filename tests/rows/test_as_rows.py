@@ -96,7 +96,8 @@ def test_pieces_make_up_the_matrix(make, tmp_path, monkeypatch):
         found[part] = piece if make is np.array else piece.toarray()
         ends.append(part.stop)
     np.testing.assert_array_equal(found, A)
-    assert len(ends) > 2 and ends[-1] == 11
+    assert len(ends) > 2
+    assert ends[-1] == 11
 
 
 def test_a_matrix_is_widened_by_columns_of_zeros():

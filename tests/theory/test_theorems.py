@@ -222,6 +222,6 @@ class Wave(losses.Loss):
 
 def test_terms_that_are_not_convex_are_left_to_theorem_3_3():
     known = theory.DataConstants(1.0, 1.0, 1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="Theorem 3.7 is about convex objectives"):
+    with pytest.raises(ValueError, match=r"Theorem 3\.7 is about convex objectives"):
         theory.theorem_3_7(model(Wave()), adafw.L1Ball(1), constants=known, **WIDTH)
     assert theory.theorem_3_3(model(Wave()), adafw.L1Ball(1), constants=C, **WIDTH).bound(3) > 0
