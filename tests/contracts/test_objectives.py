@@ -302,7 +302,7 @@ def test_functions_of_the_user_get_and_give_copies():
 
     def gradient(x, batch):
         x += 1
-        return kept.setdefault("g", np.array([1, 2]))
+        return kept.setdefault("g", np.array([1, 2], np.float32))
 
     f, x = adafw.UserSum(2, value, gradient), np.zeros(2, np.float32)
     assert (f.value(x), type(f.value(x))) == (2.5, float)
@@ -313,6 +313,7 @@ def test_functions_of_the_user_get_and_give_copies():
     g[0] = 7
     np.testing.assert_array_equal(g, [7, 2])
     np.testing.assert_array_equal(kept["g"], [9, 9])
+    assert f.gradient(x.astype(float)).dtype == np.float64
     with pytest.raises(ValueError, match=r"shape of x, \(3,\), got \(2,\)"):
         f.gradient(np.zeros(3))
     for bad in ((2, 3.0, gradient), (2, value, None)):

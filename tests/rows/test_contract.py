@@ -138,6 +138,23 @@ def test_mean_squares_norms_and_products_with_matrices(kind):
 
 
 @each_kind
+def test_norms_and_moments_of_float32_are_made_in_double_precision(kind):
+    A, rows = ROWS[kind](np.float32)
+    exact = A.astype(float)
+    if kind == "centred":  # less a mean that is rounded to float32
+        exact = rows.rows.block(slice(None)).astype(float) - rows.mean
+    w = np.random.default_rng(12).random(len(A))
+    for p in (1, 2, np.inf):
+        for axis in (0, 1):
+            got = rows.norms(p, axis)
+            assert got.dtype == np.float64
+            np.testing.assert_allclose(got, np.linalg.norm(exact, p, axis=axis), rtol=1e-12)
+    got = rows.mean_squares(w)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got.ravel(), w @ exact**2 / w.sum(), rtol=1e-6, atol=1e-12)
+
+
+@each_kind
 def test_empty_batches_give_empty_products(kind):
     _, rows = ROWS[kind](np.float64)
     none = np.zeros(0, np.int64)
@@ -222,6 +239,11 @@ def test_in_double_precision_products_are_float64(kind):
     np.testing.assert_allclose(double.dot(x), A.astype(float) @ x.ravel(), atol=tolerance)
     np.testing.assert_allclose(double.dot_columns(p).ravel(), p @ A.astype(float), atol=tolerance)
     assert double.doubled().dtype == np.float64
+    assert double.dot(x).dtype == double.combine(p).dtype == np.float64
+    single = np.ones(rows.shape[1:], np.float32)
+    assert rows.dot(single).dtype == np.float32
+    if kind == "centred":
+        assert double.mean.dtype == np.float64
 
 
 @each_dtype

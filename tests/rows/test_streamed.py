@@ -302,6 +302,7 @@ def test_not_finite_is_refused(tmp_path):
         B, _ = load_parts(tmp_path / "parts", stream=True)
         with pytest.raises(ValueError, match="A must be finite"):
             as_rows(B)
+        assert not np.isfinite(as_rows(B, finite=True).largest)  # of someone who has looked
 
 
 def test_files_that_change_are_noticed(tmp_path):
@@ -356,6 +357,11 @@ def test_sources_are_found_behind_views(tmp_path):
     assert first == 12
     np.testing.assert_array_equal(source.read(12, 15, Room()), [12, 13, 14])
     np.testing.assert_array_equal(as_rows(B[4:]).dot(np.ones(3)), A[4:].sum(1))
+    for view in (B[:, 1:], B[::2], B.T):  # entries that do not follow each other in the file
+        part = A[:, 1:] if view.shape == (20, 2) else A[::2] if len(view) == 10 else A.T
+        rows = as_rows(view)
+        assert not rows.streamed
+        np.testing.assert_array_equal(rows.block(slice(None)), part)
     assert source_of(A) is None
     assert source_of(B.copy()) is None
 
