@@ -268,3 +268,38 @@ def test_the_second_derivative_of_classes_is_that_of_their_slope():
     outputs, t = losses.Outputs(losses.Logistic()), np.where(rng.random((6, 3)) < 0.5, -1.0, 1.0)
     bend = (outputs.slope(z + h * d, t) - outputs.slope(z - h * d, t)) / (2 * h)
     np.testing.assert_allclose(outputs.curve(outputs.second(z, t), d), bend, atol=1e-8)
+
+
+def test_what_a_loss_of_several_predictions_does_not_declare_is_not_claimed():
+    class Own(losses.JointLoss):
+        """What one must define, and no more."""
+
+        curvature = 2.0
+
+        def value(self, z, y):
+            return ((z - y) ** 2).sum(axis=1)
+
+        def slope(self, z, y):
+            return 2 * (z - y)
+
+        def second(self, z, y):
+            return np.full_like(z, 2.0)
+
+        def targets(self, y, dtype):
+            return np.asarray(y, dtype)
+
+        def outputs(self, y):
+            return y.shape[1]
+
+    loss, z = Own(), np.arange(6.0).reshape(3, 2)
+    assert loss.lower_bound == -np.inf
+    assert loss.least(z).tolist() == [-np.inf] * 3
+    assert (loss.convex, loss.task, loss.has_probabilities) == (True, "regression", False)
+    assert not loss.coupled
+    np.testing.assert_array_equal(loss.curve(loss.second(z, z), z), 2 * z)
+    np.testing.assert_array_equal(loss.mean(z), z)
+    with pytest.raises(TypeError, match="Own knows no probabilities; Softmax does"):
+        loss.probabilities(z)
+    softmax = losses.Softmax()
+    declared = (softmax.lower_bound, softmax.task, softmax.has_probabilities, softmax.coupled)
+    assert declared == (0.0, "classification", True, True)
