@@ -64,6 +64,16 @@ def test_made_by_name():
     assert SETS.find("lp").parameters == {"p": NEEDED}
 
 
+@pytest.mark.parametrize("registry", [SETS, LOSSES], ids=lambda r: r.kind)
+def test_a_default_by_name_is_that_of_the_class(registry):
+    """Where the class has one itself."""
+    for entry in registry:
+        for name, parameter in inspect.signature(entry.make).parameters.items():
+            told = entry.parameters.get(name, parameter.default)
+            if parameter.default is not parameter.empty and told is not NEEDED:
+                assert told == parameter.default
+
+
 def test_tasks():
     assert str(losses_for("classification")) == "logistic, squared_hinge, smoothed_hinge"
     assert str(losses_for("regression")) == "squared, huber, poisson"

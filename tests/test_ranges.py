@@ -80,6 +80,7 @@ NUMBERS = [
     count("features", lambda v: datasets.matching(3, v), 1),
     Number("noise", lambda v: datasets.matching(3, 1, v), (0.0, 2.0), (-TINY,)),
     count("size", lambda v: constraints.group_ball.consecutive(6, v), 1),
+    count("n", lambda v: constraints.group_ball.consecutive(v, 2), 1),
     count("n_terms", lambda v: adafw.UserSum(v, lambda x: 0.0, lambda x, batch: x), 1),
 ]
 

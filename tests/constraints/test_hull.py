@@ -71,10 +71,37 @@ def test_many_vertices_are_compared_in_slices():
     assert far <= Hull(points).diameter(2) <= 2 * np.linalg.norm(points, axis=1).max()
 
 
+@pytest.mark.parametrize("pair", [(0, 4999), (4998, 4999), (1999, 2000), (3, 2500)])
+def test_the_furthest_pair_is_found_wherever_it_is(pair):
+    """In one slice of the rows or in two."""
+    points = np.random.default_rng(3).standard_normal((5000, 2))
+    points[list(pair)] = [[30.0, 0.0], [-10.0, 9.0]]
+    for p, width in ((1, 49.0), (2, 41.0), (np.inf, 40.0)):
+        assert Hull(points).diameter(2, p) == pytest.approx(width)
+
+
 def test_a_vertex_returned_is_a_copy():
     hull = Hull([[1.0, 0], [0, 1]])
     hull.lmo(np.array([-1.0, 0]))[:] = 7
+    hull.start(2)[:] = 7
     np.testing.assert_array_equal(hull.lmo(np.array([-1.0, 0])), [1, 0])
+    given = np.eye(2)
+    hull = Hull(given)
+    given[:] = 7
+    np.testing.assert_array_equal(hull.start(2), [1, 0])
+
+
+def test_a_solver_that_gives_up_leaves_it_to_the_second(monkeypatch):
+    def gives_up(A, b, maxiter):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    rng = np.random.default_rng(4)
+    vertices, x = rng.standard_normal((9, 4)), 3 * rng.standard_normal(4)
+    wanted = Hull(vertices).project(x)
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
+    np.testing.assert_allclose(Hull(vertices).project(x), wanted, rtol=1e-7)
+    with np.errstate(all="raise"):
+        assert hull._by_active_set(np.ones((2, 3)), np.ones(2)).sum() == pytest.approx(1)
 
 
 def test_refuses_what_are_no_points():
@@ -107,3 +134,13 @@ def test_both_solvers_find_the_weights():
         assert w.sum() == pytest.approx(1)
         np.testing.assert_allclose(w, hull._by_active_set(A, b), atol=1e-12)
     np.testing.assert_allclose(A[:2] @ w, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "length"), [(1e150, 1e200), (1e-200, 1e-200), (1e-150, 1e300)])
+def test_lmo_of_large_and_small_vertices_along_long_and_short_directions(size, length):
+    """No product of both overflows or vanishes."""
+    rng = np.random.default_rng(5)
+    points = rng.standard_normal((9, 4))
+    for g in rng.standard_normal((5, 4)):
+        wanted = points[np.argmin(points @ g)]
+        np.testing.assert_allclose(Hull(size * points).lmo(length * g), size * wanted, rtol=1e-14)

@@ -110,3 +110,9 @@ def test_diameter_between_opposite_points():
 def test_refuses_an_order_that_is_no_norm(p):
     with pytest.raises(ValueError, match="p must be a number"):
         LpBall(1.0, p)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 3.0, np.inf])
+def test_a_point_at_infinity_is_infinitely_far_outside(p):
+    assert LpBall(2.0, p).violation(np.array([0.5, np.inf, 1.0])) == np.inf
+    assert LpBall(2.0, p).violation(np.zeros(3)) == 0

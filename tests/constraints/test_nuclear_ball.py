@@ -62,16 +62,41 @@ def test_gap_of_a_large_matrix_is_a_certificate():
         assert exact <= ball.gap(x, g) <= exact * (1 + 1e-9)
 
 
-def test_gap_stays_sound_where_the_lmo_is_misled():
-    """The largest singular vector is orthogonal to the vector that Lanczos starts from."""
+def misleading(m, n):
+    """Singular values 1.5 and 1; the first vector is orthogonal to where Lanczos starts."""
     rng = np.random.default_rng(6)
-    start = np.random.default_rng(0).standard_normal(210)
-    right = np.linalg.qr(np.column_stack([start, rng.standard_normal((210, 3))]))[0]
-    left = np.linalg.qr(rng.standard_normal((220, 3)))[0]
-    g = 1.5 * np.outer(left[:, 0], right[:, 1]) + np.outer(left[:, 1], right[:, 0])
+    start = np.random.default_rng(0).standard_normal(n)
+    right = np.linalg.qr(np.column_stack([start, rng.standard_normal((n, 3))]))[0]
+    left = np.linalg.qr(rng.standard_normal((m, 3)))[0]
+    return 1.5 * np.outer(left[:, 0], right[:, 1]) + np.outer(left[:, 1], right[:, 0])
+
+
+def test_gap_stays_sound_where_the_lmo_is_misled():
+    g = misleading(220, 210)
     ball, x = NuclearBall(1.0), np.zeros(g.shape)
     assert np.vdot(g, ball.lmo(g)) == pytest.approx(-1.0)  # it is, and finds the second
     assert 1.5 <= ball.gap(x, g) <= 1.5 * 1.5  # but the gap knows
+
+
+@pytest.mark.parametrize(("shape", "exact"), [((220, 210), True), ((200, 230), False)])
+def test_a_decomposition_is_not_misled(shape, exact):
+    """If asked for, and for a side of up to 200."""
+    g, ball = misleading(*shape), NuclearBall(2.0, exact=exact)
+    assert np.vdot(g, ball.lmo(g)) == pytest.approx(-3.0, rel=1e-12)
+    assert ball.gap(np.zeros(shape), g) == pytest.approx(3.0, rel=1e-12)
+    assert np.vdot(misleading(220, 201), NuclearBall(2.0).lmo(misleading(220, 201))) > -2.1
+    assert repr(ball) == "NuclearBall(radius=2.0, exact=True)" if exact else True
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_large_matrices_of_half_precision(name):
+    torch = pytest.importorskip("torch")
+    g = np.random.default_rng(3).standard_normal((210, 205)) + 0.5
+    tensor = torch.from_numpy(g).to(getattr(torch, name))
+    v = NuclearBall(2.0).lmo(tensor)
+    assert v.dtype == tensor.dtype
+    value = np.vdot(tensor.double().numpy(), v.double().numpy())
+    assert value == pytest.approx(-2 * singular(tensor.double().numpy())[0], rel=1e-3)
 
 
 def test_minimize_records_the_certified_gap():

@@ -102,6 +102,104 @@ def test_gap_is_proven_by_the_dual_solution():
         assert polytope.gap(x, np.zeros(6)) == 0
 
 
+@pytest.mark.parametrize("finite", [True, False])
+def test_a_bound_below_every_solution_whatever_the_multipliers(finite):
+    """Weak duality: none is above the least value, those of the solver are at it."""
+    rng = np.random.default_rng(14)
+    polytope = Polytope(*random_polytope(rng, 5, 12, 2, finite))
+    for _ in range(10):
+        cost = rng.standard_normal(5)
+        result = polytope._solve(cost)
+        assert polytope._dual_bound(cost, result) == pytest.approx(result.fun, abs=1e-9)
+        for size in (0.1, 1.0, 10.0):
+            result.ineqlin.marginals = result.ineqlin.marginals + size * rng.standard_normal(12)
+            result.eqlin.marginals = result.eqlin.marginals + size * rng.standard_normal(2)
+            assert polytope._dual_bound(cost, result) <= result.fun + 1e-9
+
+
+class Sloppy(Polytope):
+    """A vertex that is not the best, as a solver of few digits may return."""
+
+    def _solve(self, cost):
+        result = super()._solve(cost)
+        if cost.any():
+            result.x = result.x + 0.01
+            result.fun = cost @ result.x
+        return result
+
+
+def test_the_gap_makes_up_for_what_a_solver_missed():
+    rng = np.random.default_rng(15)
+    parts = random_polytope(rng, 5, 12, 1)
+    exact, sloppy = Polytope(*parts), Sloppy(*parts)
+    x = exact.start(5)
+    for scale in (1e-3, 1.0, 1e5):
+        g = scale * rng.random(5)
+        assert sloppy.gap(x, g) == pytest.approx(exact.gap(x, g), rel=1e-6, abs=1e-9 * scale)
+
+
+def test_no_vertex_is_beyond_a_bound():
+    """Not by the rounding of its scale either."""
+    rng = np.random.default_rng(16)
+    for _ in range(30):
+        ends = np.sort(rng.standard_normal((6, 2)), axis=1)
+        polytope = Polytope(rng.standard_normal((2, 6)), [9.0, 9.0], bounds=ends)
+        v = polytope.lmo(rng.standard_normal(6))
+        assert ((ends[:, 0] <= v) & (v <= ends[:, 1])).all()
+        p = polytope.project(9 * rng.standard_normal(6))
+        assert ((ends[:, 0] <= p) & (p <= ends[:, 1])).all()
+
+
+def test_what_was_given_may_change_afterwards():
+    A, b, ends = np.array([[1.0, 1.0]]), np.array([1.0]), np.array([[0.0, 2.0], [0.0, 2.0]])
+    for rows in (A, sparse.csr_array(A)):
+        polytope, same = (Polytope(rows, b, rows.copy(), b, bounds=ends) for _ in range(2))
+        before = polytope.describe()
+        kept = [values.copy() for values in (rows, b, ends)]
+        rows *= 5
+        b *= 5
+        ends *= 5
+        assert polytope.describe() == before
+        assert polytope == same
+        rows[...] = kept[0] if rows is A else 0
+        b[:], ends[:] = kept[1], kept[2]
+    polytope.start(2)[:] = 7
+    polytope.lmo(np.zeros(2))[:] = 7
+    assert polytope.contains(polytope.start(2))
+    with pytest.raises(ValueError, match="read-only"):
+        polytope.bounds[0, 0] = -1.0
+
+
+def test_entries_in_any_order_and_in_parts_are_the_same_rows():
+    plain = Polytope([[1.0, 2.0, 3.0]], [4.0], bounds=(-1, 1))
+    places = (np.array([0, 0, 0, 0]), np.array([2, 0, 1, 0]))
+    parts = sparse.coo_array((np.array([3.0, 0.25, 2.0, 0.75]), places), shape=(1, 3))
+    unsorted = sparse.csr_array(
+        (np.array([3.0, 0.25, 2.0, 0.75]), np.array([2, 0, 1, 0]), np.array([0, 4])), shape=(1, 3)
+    )
+    for rows in (parts, unsorted):
+        assert Polytope(rows, [4.0], bounds=(-1, 1)) == plain
+    assert unsorted.nnz == 4  # as it was
+
+
+def test_no_rows_at_all_are_none():
+    for rows in (np.zeros((0, 2)), sparse.csr_array((0, 2))):
+        box = Polytope(rows, [], rows, [], bounds=[(0, 1), (2, 3)])
+        assert box == Polytope(bounds=[(0, 1), (2, 3)])
+    with pytest.raises(ValueError, match="A_ub and b_ub must be given together"):
+        Polytope(np.ones((1, 2)), bounds=(0, 1))
+    with pytest.raises(ValueError, match="A_eq and b_eq must be given together"):
+        Polytope(b_eq=[1.0], bounds=[(0, 1)])
+
+
+def test_metrics_stay_with_their_coordinates_where_some_have_no_room():
+    """The second coordinate is fixed; the others are pulled in the metric of their own."""
+    polytope = Polytope(A_eq=[[1.0, 1, 1]], b_eq=[2.0], bounds=[(-5, 5), (1, 1), (-5, 5)])
+    v = polytope.project(np.array([3.0, 9.0, 3.0]), np.array([4.0, 100.0, 1.0]))
+    # x_1 + x_3 = 1, 5 below 6: shared as 1 to 4.
+    np.testing.assert_allclose(v, [2.0, 1.0, -1.0], atol=1e-12)
+
+
 def test_variables_without_room_stay_where_they_must():
     polytope = Polytope([[1.0, 1, 1]], [2.0], bounds=[(0, 5), (1, 1), (0, 5)])
     v = polytope.project(np.array([3.0, 9.0, 3.0]))
@@ -236,3 +334,36 @@ def test_sets_of_a_single_point_are_met(rows, x, h):
     """In a row whose terms all vanish, every error is large relative to them."""
     polytope = Polytope(**rows, bounds=(0, 1))
     assert polytope.violation(polytope.project(np.array(x), np.array(h))) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bounded"),
+    [
+        ({"A_ub": np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, None)}, False),  # a quadrant
+        ({"A_ub": np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, 3)}, False),
+        ({"A_ub": -np.eye(2), "b_ub": [1.0, 1.0], "bounds": (None, 3)}, True),
+        ({"A_ub": [[1.0, 1.0]], "b_ub": [1.0], "bounds": (0, None)}, True),
+        ({"A_ub": [[1.0, -1.0]], "b_ub": [1.0], "bounds": (0, None)}, False),  # a ray
+        # A line in a coordinate that no row knows, and none where rows know it.
+        ({"A_ub": [[0.0, 1.0]], "b_ub": [1.0], "bounds": [(None, None), (0, 1)]}, False),
+        ({"A_eq": [[0.0, 1.0]], "b_eq": [1.0], "bounds": [(None, None), (0, 1)]}, False),
+        ({"A_eq": [[1.0, 1.0]], "b_eq": [1.0], "bounds": [(None, None), (0, 1)]}, True),
+        ({"A_eq": [[1.0, 1.0]], "b_eq": [1.0], "bounds": (None, None)}, False),  # a line
+        ({"A_eq": [[1.0, 1.0], [1.0, -1.0]], "b_eq": [1.0, 0.0], "bounds": (None, None)}, True),
+    ],
+)
+def test_a_set_without_end_is_refused_and_no_other(arguments, bounded):
+    if bounded:
+        polytope = Polytope(**arguments)
+        assert np.isfinite(polytope.box).all()
+        return
+    with pytest.raises(ValueError, match="a Polytope must be bounded"):
+        Polytope(**arguments)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+def test_where_it_starts_is_in_it_whatever_its_size(scale):
+    polytope = Polytope(A_eq=[[1.0, 1, 1]], b_eq=[2.0 * scale], bounds=(0.5 * scale, None))
+    assert polytope.contains(polytope.start(3), 1e-12)
+    assert polytope.contains(polytope.lmo(np.zeros(3)), 1e-12)
+    assert polytope.start(3).sum() == pytest.approx(2 * scale)

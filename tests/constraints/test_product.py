@@ -84,3 +84,26 @@ def test_bad_blocks_are_refused():
 def test_its_scale_is_that_of_the_largest_block():
     small, large = (L1Ball(2.0), 3), (L2Ball(5.0), 2)
     assert Product([small, large]).scale == Product([large, small]).scale == 5.0
+
+
+def test_the_tolerance_is_that_of_each_block():
+    product, x = Product([(Simplex(1.0), 2), (L2Ball(5.0), 2)]), np.array([1.0, 1e-6, 5.0, 0.0])
+    assert [product.contains(x, tol) for tol in (None, 1e-7, 1e-5)] == [False, False, True]
+
+
+def test_a_start_has_the_dtype_asked_for_and_the_kind_of_projection_is_the_least():
+    product = Product([(Simplex(1.0), 2), (L2Ball(5.0), 2)])
+    assert product.start(4, np.float32).dtype == np.float32
+
+    class Round(L2Ball):
+        projection = "euclidean"
+
+    assert Product([(L1Ball(1.0), 3), (Round(1.0), 2)]).projection == "euclidean"
+
+
+def test_a_point_of_another_length_is_in_no_product():
+    """Not even if what it begins with is."""
+    product = Product([(L1Ball(1.0), 2), (L2Ball(1.0), 2)])
+    for x in (np.zeros(5), np.zeros(3), np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="holds points of shape"):
+            product.contains(x)

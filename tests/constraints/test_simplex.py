@@ -36,3 +36,9 @@ def test_violation_of_a_unit_simplex(x, off):
 def test_diameters_of_one_and_of_two_coordinates():
     assert [Simplex(3.0).diameter(n) for n in (1, 2)] == [0.0, pytest.approx(3 * 2**0.5)]
     assert [UnitSimplex(3.0).diameter(n, 1) for n in (1, 2)] == [3.0, pytest.approx(6.0)]
+
+
+def test_projections_onto_simplices_have_no_negative_zeros():
+    for constraint in (UnitSimplex(1.0), Simplex(1.0)):
+        v = constraint.project(np.array([-0.0, 0.25, -3.0]))
+        assert not np.signbit(v).any()

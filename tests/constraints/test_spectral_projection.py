@@ -4,7 +4,7 @@ import pytest
 from adafw import NuclearBall, SpectralBall
 from adafw.constraints.nuclear_ball import _Shrinking
 from adafw.constraints.spectral_ball import _Clipping
-from adafw.constraints.spectral_projection import project, projection_derivative
+from adafw.constraints.spectral_projection import _Lagrangian, project, projection_derivative
 
 BALLS = pytest.mark.parametrize(
     "ball", [_Shrinking(2.0), _Clipping(1.0)], ids=["nuclear", "spectral"]
@@ -87,3 +87,74 @@ def test_a_point_just_outside_costs_no_more_than_another(seed, monkeypatch):
     g = h * (v - x)
     gap = np.vdot(g, v) + svd(g, compute_uv=False)[0]
     assert gap <= 1e-9 * np.vdot(v - x, g) + 1e-14 * np.vdot(v, h * v)
+
+
+@BALLS
+def test_the_gap_is_that_of_the_linear_problem(ball):
+    """<G, V> less the least over the ball, G = H (V - X), and relative to the squared distance."""
+    rng = np.random.default_rng(5)
+    x, h = 3 * rng.standard_normal((6, 4)), rng.uniform(0.01, 1, (6, 4))
+    problem = _Lagrangian(x, h, ball)
+    v = euclidean(rng.standard_normal((6, 4)), ball)
+    whole = NuclearBall(2.0) if isinstance(ball, _Shrinking) else SpectralBall(1.0)
+    gap = problem.gap(v)
+    assert gap == pytest.approx(whole.gap(v, h * (v - x)), rel=1e-12)
+    assert problem.length(v) == pytest.approx(np.sqrt(np.sum(h * v * v)))
+    share = gap / (np.sum(h * (v - x) ** 2) + 1e-5 * np.sum(h * v * v))
+    assert problem.relative_gap(v, gap) == pytest.approx(share, rel=1e-12)
+
+
+@BALLS
+@pytest.mark.parametrize("orders", [0.5, 2, 4])
+def test_the_error_of_any_point_is_bounded(ball, orders):
+    """By the residual in the norm of 1 / H as well as by the gap, wherever the search stands."""
+    rng = np.random.default_rng(6)
+    x, h = 3 * rng.standard_normal((6, 5)), 10 ** rng.uniform(-orders, 0, (6, 5))
+    h /= h.max()
+    best = project(x, h, ball, "test")
+    problem = _Lagrangian(x, h, ball)
+    for size in (1e-6, 1e-3, 0.1, 1.0) * 10:
+        problem.penalty = 10 ** rng.uniform(-2, 1)
+        # At the solution H (X - V) is the multiplier.
+        off = size * rng.standard_normal(x.shape)
+        problem.multiplier = h * (x - best) + off * h
+        p = problem.at(best + size * rng.standard_normal(x.shape))
+        apart = problem.length(p.inside - best)
+        reach, distance = problem.length(p.inside), problem.length(p.inside - x)
+        bound = problem.error(p) * (min(distance, reach) + 1e-5 * reach)
+        assert apart <= bound * (1 + 1e-6) + 1e-8
+        residual = h * (p.inside - x) + problem.penalty * (p.z - p.inside)
+        by_residual = np.sqrt(np.sum(residual**2 / h))
+        by_gap = np.sqrt(problem.gap(p.inside))
+        wanted = min(by_residual, by_gap) / (min(distance, reach) + 1e-5 * reach)
+        wanted = max(wanted, 100 * problem.relative_gap(p.inside, problem.gap(p.inside)))
+        assert problem.error(p) == pytest.approx(wanted, rel=1e-9)
+
+
+@BALLS
+def test_value_and_gradient_of_the_subproblem(ball):
+    rng = np.random.default_rng(7)
+    x, h, v, d = (rng.uniform(0.1, 2, (5, 4)) for _ in range(4))
+    problem = _Lagrangian(3 * x, h, ball)
+    problem.penalty, problem.multiplier = 0.7, rng.standard_normal((5, 4))
+    at = problem.at(v)
+    z = v + problem.multiplier / 0.7
+    distance = np.sum((z - euclidean(z, ball)) ** 2)
+    assert at.value == pytest.approx(0.5 * np.sum(h * (v - 3 * x) ** 2) + 0.35 * distance)
+    np.testing.assert_allclose(at.inside, euclidean(z, ball))
+    step = 1e-6
+    slope = (problem.at(v + step * d).value - problem.at(v - step * d).value) / (2 * step)
+    assert np.vdot(at.gradient, d) == pytest.approx(slope, rel=1e-6)
+
+
+def test_how_many_decompositions_uneven_metrics_cost(monkeypatch):
+    """Where full steps of Newton's method go too far: shorter ones are tried the same way."""
+    calls, svd = [], np.linalg.svd
+    monkeypatch.setattr(np.linalg, "svd", lambda *a, **k: calls.append(1) or svd(*a, **k))
+    hard = [(0, _Clipping(1.0), 1), (0, _Clipping(1.0), 3), (5, _Shrinking(2.0), 3),
+            (3, _Clipping(1.0), 3), (5, _Clipping(1.0), 3)]  # fmt: skip
+    for seed, ball, orders in hard:
+        rng = np.random.default_rng(seed)
+        x, h = 3 * rng.standard_normal((8, 6)), 10 ** rng.uniform(-orders, orders, (8, 6))
+        project(x, h, ball, "test")
+    assert len(calls) < 570  # 481

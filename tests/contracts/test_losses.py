@@ -182,3 +182,124 @@ def test_defining_it_declares_it():
 
     assert Richer.has_second
     assert not Richer.has_probabilities
+
+
+def test_scores_that_say_nothing_are_shared_among_the_classes():
+    """Where every probability vanishes; in float32 as well."""
+    z = np.array([[-800.0, -800.0, -800.0], [0.0, -800.0, -800.0]])
+    for dtype in (np.float64, np.float32):
+        chances = losses.Logistic().probabilities(z.astype(dtype))
+        np.testing.assert_allclose(chances, [[1 / 3] * 3, [1, 0, 0]], rtol=1e-6)
+        assert chances.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_no_count_is_below_its_least_value_by_rounding(dtype):
+    """Of a thousand counts, also where y - y ln y is rounded up."""
+    y = np.exp(np.random.default_rng(0).uniform(-9, 9, 1000)).astype(dtype)
+    least = losses.Poisson().least(y)
+    assert least.dtype == np.float64
+    wide = y.astype(np.longdouble)
+    assert (least <= wide - wide * np.log(wide)).all()
+    assert (losses.Poisson().value(np.log(y.astype(float)), y.astype(float)) >= least).all()
+    np.testing.assert_allclose(least, (wide - wide * np.log(wide)).astype(float), rtol=1e-6)
+
+
+def test_several_outputs_take_what_their_loss_takes():
+    for loss, bad in (
+        (losses.Poisson(), -1.0),
+        (losses.Logistic(), 0.5),
+        (losses.Squared(), np.nan),
+    ):
+        y = np.ones((3, 2))
+        outputs = losses.Outputs(loss)
+        taken = outputs.targets(y, np.float32)
+        assert taken.dtype == np.float32
+        assert outputs.outputs(taken) == 2
+        y[1, 1] = bad
+        with pytest.raises(ValueError, match=r"takes|finite"):
+            outputs.targets(y, np.float64)
+    with pytest.raises(ValueError, match=r"one column a target, got float64 of shape \(3,\)"):
+        outputs.targets(np.ones(3), np.float64)
+    with pytest.raises(ValueError, match="Outputs takes numbers"):
+        outputs.targets(np.array([["a", "b"]]), np.float64)
+
+
+def test_what_several_outputs_say_is_what_their_loss_says():
+    class Low(Bare):
+        lower_bound = -2.0
+
+    class High(Bare):
+        lower_bound = 0.5
+
+    bounds = [losses.Outputs(loss()).lower_bound for loss in (Low, High, Bare, losses.Huber)]
+    assert bounds == [-np.inf, 0.0, -np.inf, 0.0]  # how many there are is not known
+    poisson, z = losses.Outputs(losses.Poisson()), np.array([[0.0, 1.0], [2.0, -1.0]])
+    y = np.array([[1.0, 2.0], [0.0, 5.0]])
+    np.testing.assert_allclose(poisson.mean(z), np.exp(z))
+    np.testing.assert_allclose(poisson.value(z, y), (np.exp(z) - y * z).sum(axis=1))
+    np.testing.assert_allclose(poisson.least(y), losses.Poisson().least(y).sum(axis=1))
+    np.testing.assert_allclose(poisson.slope(z, y), np.exp(z) - y)
+    assert (poisson.curvature, poisson.task) == (np.inf, "regression")
+    assert losses.Outputs(losses.Logistic()).task == "classification"
+    with pytest.raises(TypeError, match="Outputs knows no probabilities; Softmax does"):
+        poisson.probabilities(z)
+
+
+def test_class_numbers_are_taken_whatever_their_width():
+    softmax = losses.Softmax()
+    for dtype in (np.uint8, np.int8, np.int32, np.uint64):
+        y = softmax.targets(np.array([0, 2, 1], dtype), np.float32)
+        assert y.dtype == np.int64
+        assert softmax.outputs(y) == 3
+    for bad in ([-1, 0], [0.0, 1.0], [[0, 1]], ["a", "b"], [True, False]):
+        with pytest.raises(ValueError, match="Softmax takes class numbers"):
+            softmax.targets(np.array(bad), np.float64)
+
+
+def test_the_second_derivative_of_classes_is_that_of_their_slope():
+    rng, h = np.random.default_rng(1), 1e-6
+    z, y, d = rng.normal(size=(6, 3)), rng.integers(0, 3, 6), rng.normal(size=(6, 3))
+    softmax = losses.Softmax()
+    bend = (softmax.slope(z + h * d, y) - softmax.slope(z - h * d, y)) / (2 * h)
+    np.testing.assert_allclose(softmax.curve(softmax.second(z, y), d), bend, atol=1e-8)
+    rise = (softmax.value(z + h * d, y) - softmax.value(z - h * d, y)) / (2 * h)
+    np.testing.assert_allclose((softmax.slope(z, y) * d).sum(axis=1), rise, atol=1e-8)
+    outputs, t = losses.Outputs(losses.Logistic()), np.where(rng.random((6, 3)) < 0.5, -1.0, 1.0)
+    bend = (outputs.slope(z + h * d, t) - outputs.slope(z - h * d, t)) / (2 * h)
+    np.testing.assert_allclose(outputs.curve(outputs.second(z, t), d), bend, atol=1e-8)
+
+
+def test_what_a_loss_of_several_predictions_does_not_declare_is_not_claimed():
+    class Own(losses.JointLoss):
+        """What one must define, and no more."""
+
+        curvature = 2.0
+
+        def value(self, z, y):
+            return ((z - y) ** 2).sum(axis=1)
+
+        def slope(self, z, y):
+            return 2 * (z - y)
+
+        def second(self, z, y):
+            return np.full_like(z, 2.0)
+
+        def targets(self, y, dtype):
+            return np.asarray(y, dtype)
+
+        def outputs(self, y):
+            return y.shape[1]
+
+    loss, z = Own(), np.arange(6.0).reshape(3, 2)
+    assert loss.lower_bound == -np.inf
+    assert loss.least(z).tolist() == [-np.inf] * 3
+    assert (loss.convex, loss.task, loss.has_probabilities) == (True, "regression", False)
+    assert not loss.coupled
+    np.testing.assert_array_equal(loss.curve(loss.second(z, z), z), 2 * z)
+    np.testing.assert_array_equal(loss.mean(z), z)
+    with pytest.raises(TypeError, match="Own knows no probabilities; Softmax does"):
+        loss.probabilities(z)
+    softmax = losses.Softmax()
+    declared = (softmax.lower_bound, softmax.task, softmax.has_probabilities, softmax.coupled)
+    assert declared == (0.0, "classification", True, True)

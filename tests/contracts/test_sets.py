@@ -228,6 +228,24 @@ def test_a_quadratic_is_minimised_where_a_formula_is_known(case, rank):
         assert case.set.gap(y, slope) <= 1e-9 * (np.linalg.norm(slope) + np.linalg.norm(g))
 
 
+def test_a_flat_ball_minimises_a_quadratic_as_the_ball_does():
+    rng = np.random.default_rng(0)
+    H, x, g = np.diag(rng.random(6)), rng.standard_normal(6) / 9, rng.standard_normal(6)
+    flat = FlatSet(adafw.L2Ball(1.0), (2, 3))
+    wanted = adafw.L2Ball(1.0).minimise_quadratic(x, g, H)
+    np.testing.assert_array_equal(flat.minimise_quadratic(x, g, H), wanted)
+    assert FlatSet(adafw.L1Ball(1.0), (2, 3)).minimise_quadratic(x, g, H) is None
+
+
+def test_a_quadratic_without_curvature_is_minimised_by_the_lmo():
+    ball, x, flat = adafw.L2Ball(2.0), np.array([0.3, -0.4]), np.zeros((2, 2))
+    for g in (np.array([3.0, 4.0]), 1e-9 * np.array([3.0, 4.0])):
+        np.testing.assert_allclose(ball.minimise_quadratic(x, g, flat), ball.lmo(g), rtol=1e-12)
+    assert ball.contains(ball.minimise_quadratic(x, np.zeros(2), flat))
+    y = ball.minimise_quadratic(x, np.array([1.0, 0.0]), np.diag([1.0, 0.0]))
+    np.testing.assert_allclose(y, [-0.7, -0.4], rtol=0.05)  # nothing moves the second entry
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @every_set
 def test_lmo_of_zero_has_no_negative_zeros(case, library):
@@ -325,6 +343,28 @@ def test_projection_is_the_nearest_point(case, dtype, orders):
             assert missed(case, x, p, h) <= 1e-10
 
 
+@pytest.mark.parametrize("orders", [None, 2])
+@every_projection
+def test_projections_are_computed_in_double_precision(case, orders):
+    """Of float32 the answer alone is rounded."""
+    for seed in range(4):
+        x = (100 * draw(case, seed)).astype(np.float32)
+        h = None if orders is None else metric(case, seed, orders).astype(np.float32)
+        wanted = case.set.project(x.astype(float), None if h is None else h.astype(float))
+        found = case.set.project(x, h)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=6.1e-8 * np.abs(wanted).max())
+
+
+@every_projection
+def test_projection_is_blind_to_the_size_of_the_metric(case):
+    """Only ratios of h matter; powers of two scale without rounding."""
+    for seed, power in enumerate((-900, 900)):
+        x, h = 3 * draw(case, seed), metric(case, seed, 2)
+        wanted = case.set.project(x, h)
+        found = case.set.project(x, h * 2.0**power)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
+
+
 @every_projection
 def test_projection_in_metrics_over_sixteen_orders(case):
     for seed in range(4):
@@ -418,6 +458,44 @@ def test_contains_tells_inside_from_outside(case):
             assert case.set.contains(just, 1e-3)
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+@ball_like
+def test_violations_are_measured_in_double_precision(case, name):
+    """Sums of few digits would have none left; bounds alone are rounded as the points are."""
+    torch = pytest.importorskip("torch")
+    rounded = isinstance(case.set, adafw.Box | adafw.LInfBall)
+    for seed in range(4):
+        x = torch.from_numpy(3 * draw(case, seed) + 0.05).to(getattr(torch, name))
+        wanted = case.set.violation(x.double())
+        assert case.set.violation(x) == pytest.approx(wanted, rel=0.02 if rounded else 1e-14)
+        if name == "float32":
+            ours = case.set.violation(x.numpy())
+            assert ours == pytest.approx(wanted, rel=1e-6 if rounded else 1e-14)
+
+
+@ball_like
+def test_nan_and_infinity_anywhere_are_no_point(case):
+    for place in range(draw(case, 0).size):
+        x = inner_point(case, 0)
+        x.flat[place] = np.nan
+        assert np.isnan(case.set.violation(x))
+        assert not case.set.contains(x, 1e9)
+        x.flat[place] = np.inf
+        with np.errstate(invalid="ignore"):
+            assert not case.set.contains(x, 1e9)
+
+
+@every_projection
+def test_a_point_inside_comes_back_as_a_copy(case):
+    """What is done to the projection is not done to the point."""
+    h = metric(case, 0, 1)
+    for x in (0.5 * inner_point(case, 0) + 0.5 * inner_point(case, 1), case.set.start(case.shape)):
+        kept = x.copy()
+        for p in (case.set.project(x), case.set.project(x, h)):
+            p[...] = 7.0
+            np.testing.assert_array_equal(x, kept)
+
+
 @both_dtypes
 @every_set
 def test_start_lies_in_the_set(case, dtype):
@@ -455,6 +533,82 @@ def test_start_and_diameter_refuse_a_shape_that_is_not_the_sets(case):
             case.set.diameter(shape)
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in plain if case.set.shape is not None], ids=lambda case: case.name
+)
+def test_a_point_of_another_shape_is_refused(case):
+    other = np.ones(draw(case, 0).size + 1)
+    for ask in (case.set.lmo, case.set.violation, case.set.contains, case.set.project):
+        with pytest.raises(ValueError, match=r"holds|shape"):
+            ask(other)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, np.inf])
+@ball_like
+def test_the_diameter_is_reached(case, p):
+    """From vertex to vertex, each furthest from the last along the slope of the norm."""
+    known = case.set.exact_diameter and not (isinstance(case.set, adafw.SpectralBall) and p < 2)
+    reached = 0.0
+    for seed in range(40 if known else 0):
+        slope = draw(case, seed)
+        for _ in range(8):
+            apart = case.set.lmo(-slope) - case.set.lmo(slope)
+            size = np.abs(apart)
+            power = size == size.max() if np.isinf(p) else size ** (p - 1)
+            slope = np.sign(apart) * power
+        reached = max(reached, np.linalg.norm(apart.ravel(), p))
+    if known:
+        assert case.set.diameter(case.shape, p) == pytest.approx(reached, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "shape", "expected"),
+    [(adafw.Simplex(2.0), 1, 0.0), (adafw.UnitSimplex(2.0), 1, 2.0),
+     (adafw.Birkhoff(), (1, 1), 0.0), (adafw.KSparse(2.0, 5), 1, 4.0)],
+    ids=repr,
+)  # fmt: skip
+def test_the_diameter_on_one_coordinate(constraint, shape, expected):
+    for p in (1, 2, np.inf):
+        assert constraint.diameter(shape, p) == expected
+
+
+@ball_like
+def test_wrappers_pass_on_the_order_the_metric_and_the_dtype(case):
+    """A counted set, and a flat one, forget no argument."""
+    x, h = 3 * draw(case, 1), metric(case, 1, 2)
+    flat, counted = FlatSet(case.set, case.shape), CountedSet(case.set)
+    for p in (1, 3, np.inf):
+        wanted = case.set.diameter(case.shape, p)
+        assert flat.diameter((), p) == counted.diameter(case.shape, p) == wanted
+    if case.set.projection:
+        wanted = case.set.project(x, h)
+        np.testing.assert_array_equal(counted.project(x, h), wanted)
+        ours = flat.project(x.ravel(), h.ravel())
+        np.testing.assert_array_equal(ours.reshape(case.shape), wanted)
+    for wrapped, shape in ((flat, ()), (counted, case.shape)):
+        assert wrapped.start(shape, np.float32).dtype == np.float32
+    just = 1e-6 * (2 * inner_point(case, 0) + 1) + case.set.lmo(x)
+    for tol in (1e-9, 1e-3, None):
+        assert counted.contains(just, tol) == case.set.contains(just, tol)
+    assert CountedSet(counted).bare is case.set
+    assert flat.bare is flat
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [adafw.Box(0, 0), adafw.Hull(np.zeros((2, 3))), adafw.Polytope(bounds=[(0, 0)] * 3)],
+    ids=repr,
+)
+def test_a_set_that_is_the_origin_measures_in_units_of_one(constraint):
+    assert constraint.scale == 1.0
+    x = np.array([0.0, -0.5, 0.25])
+    assert constraint.violation(x) == pytest.approx(0.5, rel=0.2)  # of the largest, or their norm
+    assert constraint.contains(np.zeros(3))
+    np.testing.assert_array_equal(constraint.project(x), np.zeros(3))
+    np.testing.assert_array_equal(constraint.lmo(x), np.zeros(3))
+    assert constraint.diameter(3) == 0.0
+
+
 @ball_like
 def test_diameter_refuses_an_order_below_one(case):
     with pytest.raises(ValueError, match="p must be a number"):
@@ -481,10 +635,38 @@ def test_no_two_sets_are_equal():
         assert one.set != other.set
 
 
+def test_a_set_is_not_what_is_wrapped_around_it_nor_anything_else():
+    ball = adafw.L1Ball(2.0)
+    assert ball != CountedSet(ball)
+    assert ball != adafw.L2Ball(2.0)
+    for other in (None, 2.0, "l1", ball.describe()):
+        assert ball != other
+
+
 @ball_like
 def test_sets_are_frozen(case):
     with pytest.raises(AttributeError):
         case.set.radius = 3.0
+
+
+RADIAL = [
+    adafw.L1Ball, adafw.L2Ball, adafw.LInfBall, lambda r: adafw.LpBall(r, 3.0), adafw.Nonnegative,
+    adafw.Monotone, adafw.Simplex, adafw.UnitSimplex, lambda r: adafw.KSparse(r, 2),
+    lambda r: adafw.GroupBall(r, [0, 1]), adafw.NuclearBall, adafw.SpectralBall, adafw.RowBall,
+    adafw.ColumnBall, adafw.RMSBall,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", RADIAL)
+def test_a_radius_is_a_positive_number(make):
+    kinds = {type(case.set) for case in SETS if case.set.radial}
+    assert kinds == {type(radial(1)) for radial in RADIAL}
+    for radius in (0.0, -1.0, np.nan, np.inf, 1e200, "1", None, True):
+        with pytest.raises((ValueError, TypeError), match="radius must be"):
+            make(radius)
+    # A number of any kind is kept as a float, which a file can hold.
+    assert type(make(np.float32(2)).radius) is type(make(2).radius) is float
+    assert make(np.float32(2)) == make(2)
 
 
 @ball_like

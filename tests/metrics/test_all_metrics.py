@@ -1,5 +1,6 @@
 """Every metric against its textbook loop, and what all of them have in common."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -144,6 +145,19 @@ def test_defaults_are_those_of_the_design():
     assert metrics.RMSProp() == metrics.RMSProp(0.9, 1e-8)
     assert metrics.AdaDelta() == metrics.AdaDelta(0.95, 1e-6)
     assert metrics.Adam() == metrics.Adam((0.9, 0.99), 1e-8)
+    assert metrics.AMSGrad() == metrics.AMSGrad((0.9, 0.99), 1e-8)
+    assert metrics.AdaGrad() == metrics.AdaGrad(1e-8)
+    assert metrics.AdaBound(0.1, 2.0) == metrics.AdaBound(0.1, 2.0, (0.9, 0.99), 1e-8)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_never_changes_and_can_be_a_key(name):
+    """A run keeps what it was told; equal ones are found by one another."""
+    metric = DEFAULTS[name]
+    field = dataclasses.fields(metric)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(metric, field, 0.5)
+    assert {metric: 1}[dataclasses.replace(metric)] == 1
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -285,3 +299,16 @@ def test_adagrad_of_long_vectors_is_that_of_short_ones(dtype):
     strided = rng.standard_normal((x.size, 2)).astype(dtype)[:, 0]
     _, h, state = metric.update(strided, 3, state)
     np.testing.assert_allclose(h, 0.5 + np.sqrt(squares + strided**2), rtol=1e-6)
+
+
+def test_what_a_clipped_metric_needs_is_prepared():
+    told = []
+
+    class Slow(metrics.RMSProp):
+        def prepare(self, x):
+            told.append(x)
+
+    x = np.zeros(3)
+    metrics.Clipped(Slow(), 1.0, 2.0).prepare(x)
+    assert [each is x for each in told] == [True]
+    assert metrics.RMSProp().prepare(x) is None

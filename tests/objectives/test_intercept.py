@@ -186,3 +186,45 @@ def test_guesses_that_do_not_get_nearer_give_way(seed):
     b = f.shift(z)
     assert len(passes) <= 12
     assert abs(model.slopes_at(z + b).sum()) <= 1e-12
+
+
+def test_rows_without_weight_do_not_move_it():
+    """Not even where a stretch of intercepts is best, of which one has to be chosen."""
+    z, y = np.array([5.0, -5.0, 4.5]), np.array([1.0, -1.0, 1.0])
+    loss = losses.SquaredHinge()
+    alone = WithIntercept(LinearModel(z[:, None], y, loss)).best_intercept(np.ones(1))
+    assert loss.value(z + alone, y).sum() == 0
+    for far, label in ((100.0, 1.0), (-3000.0, -1.0), (40.0, -1.0)):
+        data, labels = np.append(z, far)[:, None], np.append(y, label)
+        weighted = LinearModel(data, labels, loss, [1.0, 1.0, 1.0, 0.0])
+        assert WithIntercept(weighted).best_intercept(np.ones(1)) == pytest.approx(alone, rel=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_hessian_meets_the_curvature_on_the_way_of_steps_that_were_tried(weighted):
+    """phi'' is no less than its mean between both ends, each with the intercept of its own."""
+    f, A, y, weight = problem(losses.SquaredHinge(), 10, weighted=weighted)
+    rng = np.random.default_rng(11)
+    x, tried = rng.normal(size=5), list(3 * rng.normal(size=(2, 5)))
+    w = np.ones(60) if weight is None else weight * 60 / weight.sum()
+    here = A @ x + f.best_intercept(x)
+    loss = losses.SquaredHinge()
+    bends = loss.second(here, y)
+    for d in tried:
+        there = A @ (x + d) + f.best_intercept(x + d)
+        mean = (loss.slope(there, y) - loss.slope(here, y)) / (there - here)
+        bends = np.maximum(bends, mean)
+    bends = w * bends / 60
+    mixed = bends @ A
+    wanted = (A * bends[:, None]).T @ A - np.outer(mixed, mixed) / bends.sum()
+    np.testing.assert_allclose(f.hessian(x, tried), wanted, atol=1e-10)
+    assert not np.allclose(f.hessian(x), wanted, rtol=1e-3)
+
+
+def test_one_kind_that_outweighs_the_other_by_far_has_an_intercept():
+    """The slopes die out on the way there, but they turn."""
+    for share in (1e3, 1e12, 1e30):
+        model = LinearModel(np.zeros((2, 1)), [1.0, -1.0], losses.Logistic(), [share, 1.0])
+        assert WithIntercept(model).constant == pytest.approx(np.log(share), rel=1e-9)
+        turned = LinearModel(np.zeros((2, 1)), [-1.0, 1.0], losses.Logistic(), [share, 1.0])
+        assert WithIntercept(turned).constant == pytest.approx(-np.log(share), rel=1e-9)

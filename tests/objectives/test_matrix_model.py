@@ -150,3 +150,33 @@ def test_other_algorithms_take_it(algorithm):
     r = adafw.minimize(f, adafw.L1Ball(5.0), algorithm, max_epochs=30)
     assert r.value < f.value(np.zeros(f.shape))
     assert np.isclose(r.gap, np.vdot(f.gradient(r.x), r.x) + 5 * np.abs(f.gradient(r.x)).max())
+
+
+@every_loss
+def test_batches_begin_with_the_intercept_of_no_coefficients_at_all(loss, y):
+    f = MatrixModel(A, y, loss, W, intercept=True)
+    np.testing.assert_allclose(f.intercept, f.best_intercept(np.zeros(f.shape)), atol=1e-12)
+    assert np.abs(f.intercept).max() > 1e-3
+    assert MatrixModel(A, y, loss, W).intercept.tolist() == [0.0] * f.n_outputs
+
+
+def test_more_classes_than_occur_have_columns_of_their_own():
+    f = MatrixModel(A, LABELS, losses.Softmax(), n_outputs=6)
+    assert f.shape == (5, 6)
+    assert f.value(np.zeros((5, 6))) == pytest.approx(np.log(6))
+    assert MatrixModel(A, LABELS, losses.Softmax(), n_outputs=4).shape == (5, 4)
+    assert not f.has_intercept
+    assert repr(f) == "MatrixModel(60 x 5 dense, 6 outputs, Softmax())"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_weights_are_of_mean_one_and_in_the_dtype_of_the_data(dtype):
+    f = MatrixModel(A.astype(dtype), LABELS, losses.Softmax(), 5 * W)
+    assert f.term_weights.dtype == dtype
+    np.testing.assert_allclose(f.term_weights, 60 * W / W.sum(), rtol=1e-6)
+    x = 0.3 * np.random.default_rng(6).normal(size=f.shape).astype(dtype)
+    wanted = W @ losses.Softmax().value(A @ x, LABELS) / W.sum()
+    assert f.value(x) == pytest.approx(wanted, rel=1e-5)
+    for bad in (W[:3], -W, 0 * W, W * np.nan):
+        with pytest.raises(ValueError, match="sample_weight must"):
+            MatrixModel(A, LABELS, losses.Softmax(), bad)

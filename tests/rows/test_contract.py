@@ -112,6 +112,111 @@ def test_numbers_that_they_declare(kind, dtype):
 
 
 @each_kind
+def test_mean_squares_norms_and_products_with_matrices(kind):
+    A, rows = ROWS[kind](np.float64)
+    rng = np.random.default_rng(11)
+    w = 3 * rng.random(len(A))
+    close(rows.mean_squares(w), (w @ A**2 / w.sum()).reshape(rows.shape[1:]))
+    assert rows.mean_squares(w).dtype == np.float64
+    for p in (1, 2, np.inf):
+        close(rows.norms(p), np.linalg.norm(A, p, axis=1))
+        close(rows.norms(p, axis=0), np.linalg.norm(A, p, axis=0))
+    norm, exact = rows.spectral_norm(w)
+    true = np.linalg.norm(np.sqrt(w)[:, None] * A, 2)
+    assert exact == (kind != "centred")
+    assert norm == pytest.approx(true, rel=1e-10) if exact else norm >= true
+    if len(rows.shape) == 2:
+        batch = np.array([3, 0, 3])
+        for k in (0, 1, 3):
+            X, P = rng.normal(size=(6, k)), rng.normal(size=(len(A), k))
+            close(rows.dot_matrix(X), A @ X)
+            close(rows.dot_matrix(X, batch), A[batch] @ X)
+            close(rows.combine_matrix(P), A.T @ P)
+            close(rows.combine_matrix(P[:3], batch), A[batch].T @ P[:3])
+    image, move = rows.curve(w, rng.normal(size=rows.shape[1:]).astype(float))
+    close(image, (A.T @ (w * move)).reshape(rows.shape[1:]))
+
+
+@each_kind
+def test_norms_and_moments_of_float32_are_made_in_double_precision(kind):
+    A, rows = ROWS[kind](np.float32)
+    exact = A.astype(float)
+    if kind == "centred":  # less a mean that is rounded to float32
+        exact = rows.rows.block(slice(None)).astype(float) - rows.mean
+    w = np.random.default_rng(12).random(len(A))
+    for p in (1, 2, np.inf):
+        for axis in (0, 1):
+            got = rows.norms(p, axis)
+            assert got.dtype == np.float64
+            np.testing.assert_allclose(got, np.linalg.norm(exact, p, axis=axis), rtol=1e-12)
+    got = rows.mean_squares(w)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got.ravel(), w @ exact**2 / w.sum(), rtol=1e-6, atol=1e-12)
+
+
+@each_kind
+def test_empty_batches_give_empty_products(kind):
+    _, rows = ROWS[kind](np.float64)
+    none = np.zeros(0, np.int64)
+    assert rows.dot(np.ones(rows.shape[1:]), none).shape == (0,)
+    np.testing.assert_array_equal(rows.combine(np.zeros(0), none), np.zeros(rows.shape[1:]))
+
+
+@each_kind
+def test_descriptions_tell_data_apart(kind):
+    """Of the same data they are equal; another entry, or another shape, is other data."""
+    A, rows = ROWS[kind](np.float64)
+    assert rows.describe() == ROWS[kind](np.float64)[1].describe()
+    assert rows.describe() != ROWS[kind](np.float32)[1].describe() or kind == "entries"
+    fewer = rows.take(np.arange(len(A) - 1))
+    assert fewer.describe() != rows.describe()
+
+
+def test_centred_rows_are_told_by_their_mean():
+    rows = as_rows(sparse.csr_array(matrix()))
+    one, other = rows.centred()[0], rows.centred(np.arange(30.0))[0]
+    assert one.describe() != other.describe()
+    assert one.describe() != rows.describe()
+    assert one.plain == (rows, True)
+    assert rows.plain == (rows, False)
+
+
+def test_norms_of_centred_rows_are_made_slice_by_slice(monkeypatch):
+    monkeypatch.setattr("adafw.rows.centred._SLICE", 20)
+    A, rows = centred_csr(np.float64)
+    for p in (1, 2, np.inf):
+        close(rows.norms(p), np.linalg.norm(A, p, axis=1))
+        close(rows.norms(p, axis=0), np.linalg.norm(A, p, axis=0))
+    assert rows.largest == pytest.approx(np.abs(A).max())
+    monkeypatch.setattr("adafw.rows.centred._SLICE", 2)  # less than a row
+    close(rows.norms(1), np.linalg.norm(A, 1, axis=1))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "centred", "streamed csr"])
+def test_a_few_rows_run_the_same_code_as_all(kind):
+    A, rows = ROWS[kind](np.float32)
+    some = rows.few(np.array([4, 1]))
+    x = np.random.default_rng(3).normal(size=6).astype(np.float32)
+    close(some.dot(x), A[[4, 1]] @ x, np.float32)
+    if kind == "csr":
+        assert some.turned is rows.turned is True
+        assert [a.dtype for a in some.arrays] == [a.dtype for a in rows.arrays]
+        long = CSRRows(rows.matrix, np.float64, passing=True)
+        for kept in (long.few(np.array([1])), long.take(np.array([1])), long.doubled()):
+            assert (kept.dtype, kept.passing, kept.turned) == (np.float64, True, False)
+
+
+def test_what_a_gram_matrix_of_sparse_rows_costs():
+    """In products: half the mean length of a row, as an entry of it meets it."""
+    A = matrix()
+    lengths = np.count_nonzero(A, axis=1)
+    rows = as_rows(sparse.csr_array(A))
+    assert rows.gram_products == pytest.approx(lengths @ lengths / (2 * lengths.sum()))
+    assert as_rows(sparse.csr_array((3, 2))).gram_products == 0
+    assert as_rows(A).gram_products == np.inf
+
+
+@each_kind
 def test_rows_taken_are_those_of_the_matrix(kind):
     A, rows = ROWS[kind](np.float64)
     chosen = np.array([4, 1, 1, 3])
@@ -134,6 +239,11 @@ def test_in_double_precision_products_are_float64(kind):
     np.testing.assert_allclose(double.dot(x), A.astype(float) @ x.ravel(), atol=tolerance)
     np.testing.assert_allclose(double.dot_columns(p).ravel(), p @ A.astype(float), atol=tolerance)
     assert double.doubled().dtype == np.float64
+    assert double.dot(x).dtype == double.combine(p).dtype == np.float64
+    single = np.ones(rows.shape[1:], np.float32)
+    assert rows.dot(single).dtype == np.float32
+    if kind == "centred":
+        assert double.mean.dtype == np.float64
 
 
 @each_dtype

@@ -111,3 +111,18 @@ def test_rough_squares_beyond_single_precision():
     w = np.ones(1 << 11)
     np.testing.assert_array_equal(rows.rough_squares(w), rows.mean_squares(w))
     np.testing.assert_array_equal(as_rows(A[:-1]).rough_squares(w[:-1]), np.mean(A[:-1] ** 2, 0))
+
+
+@pytest.mark.parametrize("size", [-1e300, 1e300, -1e-300])
+def test_rough_products_along_any_direction(size):
+    """Of long entries below zero and a short one above as well; both products have six digits."""
+    rng = np.random.default_rng(5)
+    A = rng.random((1 << 11, 1 << 9))
+    rows, d = as_rows(A), size * (0.5 + rng.random(1 << 9))
+    d[0] *= -1e-100 if abs(size) > 1 else -1.0
+    w = rng.random(1 << 11) / abs(size)
+    for rough, exact in zip(rows.rough_curve(w, d), rows.curve(w, d), strict=True):
+        np.testing.assert_allclose(rough, exact, rtol=1e-5)
+        assert rough.dtype == np.float64
+    for rough in rows.rough_curve(0 * w, 0 * d):
+        np.testing.assert_array_equal(rough, 0)

@@ -57,3 +57,31 @@ def test_how_many_rows_it_looks_at():
         found = as_rows(factors(m)[0]).sketch(np.ones(256))
         assert found.step == step
         assert found.images.shape == (-(-m // step), RANK)
+
+
+def test_weights_that_change_in_place_are_others():
+    rows, weights = as_rows(factors()[0]), np.ones(256)
+    first = rows.sketch(weights)
+    weights *= 4
+    other = rows.sketch(weights)
+    assert other is not first
+    np.testing.assert_allclose(2 * other.images @ other.basis.T, first.images @ first.basis.T)
+
+
+def test_rows_that_are_too_few_to_choose_from_have_none():
+    assert as_rows(np.ones((511, 2100))).sketch(np.ones(2100)) is None
+    rng = np.random.default_rng(1)
+    assert as_rows(rng.standard_normal((512, 2100))).sketch(np.ones(2100)) is not None
+
+
+def test_what_is_left_is_the_mean_square_that_the_basis_does_not_explain():
+    """In units of the weights, between a least share and 1."""
+    A, weights = factors()[0], np.random.default_rng(2).uniform(50, 200, 256)
+    found = as_rows(A).sketch(weights)
+    B = A[:: found.step] / np.sqrt(weights)
+    np.testing.assert_allclose(found.images, B @ found.basis, atol=1e-9)
+    explained = np.diag(found.basis @ (found.images.T @ found.images) @ found.basis.T)
+    left = (np.sum(B**2, axis=0) - explained) / len(B)
+    np.testing.assert_allclose(found.rest, np.clip(left, 1e-9, 1), atol=1e-9)
+    light = as_rows(A).sketch(1e-9 * weights)
+    assert light.rest.max() == 1.0

@@ -129,6 +129,21 @@ def test_a_bound_on_the_spectral_norm_from_passes_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("adafw.rows.spectral.EXACT", 64)
     f, g = pair(tmp_path, m=200, n=100)
     assert g.rows.spectral_norm()[0] == pytest.approx(f.rows.spectral_norm()[0], rel=1e-6)
+    assert g.rows.spectral_norm()[1] is False
+
+
+@pytest.mark.parametrize(("m", "n"), [(200, 64), (64, 200), (200, 30), (30, 200)])
+def test_the_spectral_norm_of_few_rows_or_columns_is_exact(tmp_path, monkeypatch, m, n):
+    monkeypatch.setattr(streamed, "EXACT", 64)
+    monkeypatch.setattr("adafw.rows.spectral.EXACT", 64)
+    f, g = pair(tmp_path, m=m, n=n)
+    w = np.random.default_rng(0).random(m)
+    count = passes(g.rows, monkeypatch)
+    for weights in (None, w):
+        norm, exact = g.rows.spectral_norm(weights)
+        assert exact
+        assert norm == pytest.approx(f.rows.spectral_norm(weights)[0], rel=1e-12)
+    assert len(count) == (2 if n <= 64 else 0)  # a pass each for A^T A, none where rows are few
 
 
 ALGORITHMS = {
@@ -287,6 +302,7 @@ def test_not_finite_is_refused(tmp_path):
         B, _ = load_parts(tmp_path / "parts", stream=True)
         with pytest.raises(ValueError, match="A must be finite"):
             as_rows(B)
+        assert not np.isfinite(as_rows(B, finite=True).largest)  # of someone who has looked
 
 
 def test_files_that_change_are_noticed(tmp_path):
@@ -341,6 +357,11 @@ def test_sources_are_found_behind_views(tmp_path):
     assert first == 12
     np.testing.assert_array_equal(source.read(12, 15, Room()), [12, 13, 14])
     np.testing.assert_array_equal(as_rows(B[4:]).dot(np.ones(3)), A[4:].sum(1))
+    for view in (B[:, 1:], B[::2], B.T):  # entries that do not follow each other in the file
+        part = A[:, 1:] if view.shape == (20, 2) else A[::2] if len(view) == 10 else A.T
+        rows = as_rows(view)
+        assert not rows.streamed
+        np.testing.assert_array_equal(rows.block(slice(None)), part)
     assert source_of(A) is None
     assert source_of(B.copy()) is None
 

@@ -261,3 +261,27 @@ def test_the_diameter_of_a_polytope_is_not_called_exact():
     assert "diameter" not in theory.data_constants(f, pair).exact
     boxes = adafw.Product([(adafw.Box(0, 1), 1), (adafw.Simplex(1), 1)])
     assert "diameter" in theory.data_constants(f, boxes).exact
+
+
+def test_the_shape_is_the_sets_where_the_objective_knows_none():
+    vertices = np.array([[0.0, 0.0], [3.0, 4.0]])
+    c = theory.constants(USER_SUM, adafw.Hull(vertices), smoothness=1, gradient_bound=1)
+    assert c.diameter == 5.0
+    assert c.exact == ("diameter",)
+
+
+def test_a_bound_on_the_norm_of_the_data_is_not_called_exact(monkeypatch):
+    f, A = model()
+    monkeypatch.setattr("adafw.rows.spectral.EXACT", 2)
+    c = theory.data_constants(f, adafw.L1Ball(1.0))
+    assert "operator_norm" not in c.exact
+    assert np.linalg.norm(A, 2) <= c.operator_norm
+
+
+def test_ranges_of_float32_data_are_found_in_double_precision():
+    f, A = model(kind=lambda a: a.astype(np.float32))
+    A = A.astype(np.float32).astype(np.float64)
+    low, high = theory.prediction_range(f, adafw.Box(-0.1, 0.3))
+    ends = A * -0.1, A * 0.3
+    np.testing.assert_allclose(low, np.minimum(*ends).sum(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(high, np.maximum(*ends).sum(axis=1), rtol=1e-14)

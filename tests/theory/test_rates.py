@@ -196,8 +196,68 @@ def test_variances_follow_what_changes_with_t():
         s = (1 - chance(t)) ** 2 * before**2 + chance(t) ** 2 * 4 / size(t)
         momentum.append(s)
     np.testing.assert_allclose(found(gradients.Momentum(size, forgetting=chance)), momentum)
+    y, lsvrg = 0.0, [0.0]
+    for t in range(1, T):
+        p = 1.0 if t == 1 else size(t - 1) / m  # where no chance is given
+        y = p * a[t] ** 2 + (1 - p) * (y**0.5 + a[t]) ** 2
+        lsvrg.append((1 - size(t) / m) * y / size(t))
+    np.testing.assert_allclose(found(gradients.LSVRG(size)), lsvrg)
+    assert found(gradients.LSVRG(30))[1:] == [0.0] * (T - 1)  # a chance of 30 / 20 is one of 1
     usual = 1 - min(1, 4 / m)
     one = found(gradients.LSVRG(4))[1]
     assert one == pytest.approx(usual * a[1] ** 2 / 4)
     one = found(gradients.PAGE(4))[1]
     assert one == pytest.approx((1 - 4 / (m + 4)) * a[1] ** 2 / 4)
+
+
+KNOWN = theory.Constants(smoothness=2.0, gradient_bound=6.0, diameter=1.5)
+RATIO = 6.0 / (2.0 * 1.5)
+
+
+def test_what_sliding_asks_for(f):
+    """The formulas of its corollaries, written out."""
+    for stochastic in (False, True):
+        g = theory.sliding(f, SETS[0], stochastic=stochastic, known=KNOWN)
+        assert (g.constants, g.kappa) == (KNOWN, 1.0)
+        step = g.algorithm.step
+        assert (step.rule, step.L, step.diameter) == (steps.LanZhou(stochastic), 2.0, 1.5)
+        for t in (1, 2, 9):
+            first, both = 6 / (t + 2) ** 2, (t + 1) * (t + 2)
+            wanted = first + 9 / (2 * both) if stochastic else 15 / (2 * both)
+            assert g.bound(t) == pytest.approx(2.0 * 1.5**2 * wanted, rel=1e-14)
+        with pytest.raises(ValueError, match="t must be an integer >= 1, got 0"):
+            g.bound(0)
+    for t in (0, 1, 7):
+        assert g.algorithm.gradient.b(t, 10) == RATIO**2 * (t + 3) ** 3  # no cap
+    assert isinstance(g.algorithm.gradient, gradients.Minibatch)
+    assert isinstance(theory.sliding(f, SETS[0], known=KNOWN).algorithm.gradient, gradients.Full)
+
+
+def test_what_storc_asks_for(f):
+    g = theory.storc(f, SETS[0], known=KNOWN)
+    step = g.algorithm.step
+    assert (step.rule, step.L, step.diameter) == (steps.HazanLuo(), 2.0, 1.5)
+    begin = 0
+    for stage in range(1, 5):
+        length = int(np.ceil(2 ** (stage / 2 + 2)))
+        for k in range(1, length + 1):
+            t = begin + k - 1
+            assert g.algorithm.gradient.b(t, 10) == length * (700 + 24 * RATIO * (k + 1))
+            assert g.algorithm.gradient.is_snapshot(t) == (k == 1)
+            assert g.bound(t) == 2.0 * 1.5**2 / 2**stage
+        begin += length
+
+
+@pytest.mark.parametrize("gradient", [gradients.Momentum(4, forgetting=0.3), gradients.PAGE(5)])
+def test_what_frank_wolfe_sums(f, gradient):
+    """h_{t+1} = (1 - gamma) h_t + gamma D s_t + gamma^2 L D^2 / 2, from h_0 = G D."""
+    gamma = lambda t: 1 / (t + 3)  # noqa: E731
+    g = theory.frank_wolfe(f, SETS[0], gradient, step_size=gamma, known=KNOWN)
+    squares = theory.rates.variances(gradient, gamma, KNOWN, f.n_terms, 6)
+    h = [6.0 * 1.5]
+    for t in range(6):
+        curved = gamma(t) ** 2 * 2.0 * 1.5**2 / 2
+        h.append((1 - gamma(t)) * h[-1] + gamma(t) * 1.5 * squares[t] ** 0.5 + curved)
+    np.testing.assert_allclose([g.bound(t) for t in range(7)], h, rtol=1e-14)
+    assert g.algorithm.gradient is gradient
+    assert [g.algorithm.step.step_size(t) for t in range(4)] == [gamma(t) for t in range(4)]

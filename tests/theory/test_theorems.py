@@ -205,3 +205,23 @@ WIDTH = {"lower": 1.0, "upper": 2.0}
 def test_refuses_what_the_theorems_do_not_cover(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+class Wave(losses.Loss):
+    """Not convex."""
+
+    curvature = 1.0
+    convex = False
+
+    def value(self, z, y):
+        return np.cos(z)
+
+    def slope(self, z, y):
+        return -np.sin(z)
+
+
+def test_terms_that_are_not_convex_are_left_to_theorem_3_3():
+    known = theory.DataConstants(1.0, 1.0, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"Theorem 3\.7 is about convex objectives"):
+        theory.theorem_3_7(model(Wave()), adafw.L1Ball(1), constants=known, **WIDTH)
+    assert theory.theorem_3_3(model(Wave()), adafw.L1Ball(1), constants=C, **WIDTH).bound(3) > 0

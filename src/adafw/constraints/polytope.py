@@ -231,6 +231,9 @@ def _rows(A: MatrixLike, b: ArrayLike | None, n: int, side: str) -> tuple[Matrix
         raise ValueError(f"A_{side} must be finite, got NaN or infinity.")
     matrix.sum_duplicates()
     matrix.sort_indices()
+    # Of one width whatever came in: what describes the set must not depend on it.
+    width = np.int32 if max(n, matrix.nnz) <= np.iinfo(np.int32).max else np.int64
+    matrix.indices, matrix.indptr = matrix.indices.astype(width), matrix.indptr.astype(width)
     return matrix, vector
 
 

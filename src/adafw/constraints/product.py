@@ -76,6 +76,7 @@ class Product(Constraint):
         return math.nan if any(math.isnan(amount) for amount in worst) else max(worst)
 
     def contains(self, x: AnyArray, tol: float | None = None) -> bool:
+        check_shape(x, self.shape, "Product")
         return all(constraint.contains(part, tol) for constraint, (part,) in self.parts(x))
 
     def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:

@@ -134,7 +134,7 @@ def variances(
             found.append(square / b)
         elif isinstance(gradient, gradients.LSVRG):
             b = gradient.b(t, m)
-            last = _chance(gradient, t - 1, m, b / m) if t else 1.0
+            last = _chance(gradient, t - 1, m, gradient.b(t - 1, m) / m) if t else 1.0
             square = last * a**2 + (1 - last) * (math.sqrt(square) + a) ** 2
             found.append(0.0 if t == 0 else (1 - _chance(gradient, t, m, b / m)) * square / b)
         elif isinstance(gradient, gradients.PAGE):

@@ -1,0 +1,46 @@
+"""Dense rows: precision of what is made of them, and means that lose no digits."""
+
+import numpy as np
+import pytest
+
+from adafw.rows import as_rows
+from adafw.rows.dense import DenseRows
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(40, 9)).astype(np.float32)
+
+
+def test_points_of_double_precision_stay_so_for_some_rows_and_columns():
+    rows = DenseRows(A, np.float64)
+    some = (rows.take(np.array([5, 2])), rows.columns(np.array([3, 1])), rows.by_columns)
+    for each in some:
+        assert each.dtype == np.float64
+        assert each.array.dtype == np.float32
+        assert each.array.flags.c_contiguous
+    x = RNG.normal(size=9)
+    np.testing.assert_allclose(some[0].dot(x), A[[5, 2]].astype(float) @ x, rtol=1e-13)
+    for k in (1, 2, 40):
+        batch = RNG.integers(0, 40, k)
+        np.testing.assert_allclose(rows.dot(x, batch), A[batch].astype(float) @ x, atol=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centred_rows_and_their_mean_make_up_the_data(weighted):
+    """The mean of float32 data far from 0 is found in two passes, and both are told."""
+    data = (1000 + RNG.normal(size=(5000, 3))).astype(np.float32)
+    w = RNG.random(5000).astype(np.float32) if weighted else None
+    rows, mean = as_rows(data).centred(w)
+    whole = rows.array.astype(float) + mean.astype(float)
+    assert np.abs(whole - data).max() <= 2 * np.spacing(np.float32(1000))
+    exact = np.average(data.astype(float), axis=0, weights=w)
+    np.testing.assert_allclose(mean, exact, atol=np.spacing(np.float32(1000)))
+    assert np.abs(np.average(rows.array.astype(float), axis=0, weights=w)).max() <= 1e-6
+
+
+def test_arrays_of_other_layouts_are_laid_out_by_rows():
+    for data in (np.asfortranarray(A), A[::2], A[:, ::-1]):
+        rows = DenseRows(data)
+        assert rows.array.flags.c_contiguous
+        np.testing.assert_array_equal(rows.array, data)
+    plain = np.ascontiguousarray(A)
+    assert DenseRows(plain).array is plain
