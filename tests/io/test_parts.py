@@ -14,6 +14,7 @@ from adafw.io import growing, parts
 from adafw.io.growing import Lines
 from adafw.io.meter import Meter
 from adafw.io.shuffled import Shuffled
+from adafw.io.tables import read_table
 from adafw.rows import as_rows
 
 
@@ -290,3 +291,67 @@ def test_parts_larger_than_half_the_memory_are_streamed(tmp_path, monkeypatch):
         assert as_rows(B).streamed is streamed
         assert_equal(B, A)
     assert as_rows(load_parts(tmp_path / "parts", stream=True)[0]).streamed
+
+
+def test_targets_of_any_form_are_numbers(tmp_path):
+    y = np.arange(6)[::-2]
+    save_parts(tmp_path / "parts", np.eye(3), y)
+    assert load_parts(tmp_path / "parts")[1].tolist() == [5, 3, 1]
+    with pytest.raises(ValueError, match="y must hold numbers, got <U1"):
+        save_parts(tmp_path / "parts", np.eye(3), ["a", "b", "c"])
+
+
+def test_a_manifest_says_what_the_parts_are(tmp_path):
+    path = tmp_path / "file.svm"
+    for text, shift in (("1 1:1 3:2\n", False), ("1 0:1 2:2\n", True)):
+        path.write_text(text)
+        libsvm_to_parts(path, tmp_path / "parts", n_features=5, dtype=np.float32, shuffle=7)
+        told = parts.Manifest.read(tmp_path / "parts")
+        assert told == parts.Manifest("csr", (1, 5), "float32", 7, shift)
+        assert read_table(tmp_path / "parts").zero_based is shift
+    save_parts(tmp_path / "dense", np.eye(3), np.ones(3))
+    assert parts.Manifest.read(tmp_path / "dense") == parts.Manifest("dense", (3, 3), "float64")
+
+
+@pytest.mark.parametrize(("n", "kind"), [(2**31 - 1, np.int32), (2**31, np.int64)])
+def test_a_width_beyond_32_bits_is_known_to_all_arrays(tmp_path, n, kind):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:2 5:3\n")
+    A, _ = libsvm_to_parts(path, tmp_path / "parts", n_features=n)
+    assert A.shape == (1, n)
+    assert A.indices.tolist() == [0, 4]
+    assert np.load(tmp_path / "parts" / "indices.npy").dtype == kind
+
+
+def test_options_of_the_reader_are_those_of_the_converter(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:0.1\n")
+    A, _ = libsvm_to_parts(path, tmp_path / "parts", zero_based=True, dtype=np.float32)
+    assert_equal(A, read_libsvm(path, zero_based=True, dtype=np.float32)[0])
+    with pytest.raises(ValueError, match="n_features must be at least 2 for"):
+        libsvm_to_parts(path, tmp_path / "parts", zero_based=True, n_features=1)
+    with pytest.raises(ValueError, match="block_bytes must be an integer >= 1, got 0"):
+        libsvm_to_parts(path, tmp_path / "parts", block_bytes=0)
+    path.write_text("1 0:0.1\n")
+    with pytest.raises(ValueError, match="expected a feature id >= 1"):
+        libsvm_to_parts(path, tmp_path / "parts", zero_based=False)
+
+
+def test_a_shuffle_never_opens_too_many_files(tmp_path, monkeypatch):
+    """Four a heap, of all heaps that rows are dealt to at a time, however small they must be."""
+    from adafw.io import shuffled
+
+    monkeypatch.setattr(shuffled, "HEAPS", 5)
+    most, deal = [], Shuffled._deal
+
+    def counted(self, lines, count):
+        most.append(count)
+        return deal(self, lines, count)
+
+    monkeypatch.setattr(Shuffled, "_deal", counted)
+    A, y = sample(m=300)
+    write_libsvm(tmp_path / "file.svm", A, y)
+    B, z = libsvm_to_parts(tmp_path / "file.svm", tmp_path / "parts", shuffle=1, block_bytes=64)
+    assert row_bytes(B, z) == row_bytes(read_libsvm(tmp_path / "file.svm")[0], y)
+    assert max(most) == 5
+    assert len(most) > 5  # heaps that are too large are dealt out again
