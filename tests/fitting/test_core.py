@@ -1,5 +1,6 @@
 """Many targets of one design: one digest, any number of threads, deadline, checkpoints."""
 
+import math
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -300,3 +301,114 @@ def test_predictor_is_made_of_the_fits():
         assert fit.value == pytest.approx(mean, rel=1e-12)
     losses = fitted.predictor.losses(A, targets.classes[targets.labels])
     assert losses.mean() == pytest.approx(sum(fit.value for fit in fitted.fits), rel=1e-12)
+
+
+def test_a_deadline_counts_down_to_zero(clock):
+    assert Deadline().left == Deadline(math.inf).left == math.inf
+    end = Deadline(5.0)
+    clock.sleep(3)
+    assert end.left == 2
+    clock.sleep(3)
+    assert end.left == 0
+    later = Deadline(7.0)
+    later.cut()
+    assert later.left == 0
+    with pytest.raises(ValueError, match="max_seconds must be"):
+        Deadline(math.nan)
+
+
+def test_a_checkpoint_is_written_when_it_is_time_to(tmp_path, clock):
+    """Each fit has its own time, from its beginning and then from its last write on."""
+    A, targets = problem()
+    now = fit_targets(Design(A), targets, plan(**{**LONG, "max_epochs": 2})).fits[0].resume
+    kept = Checkpoint(tmp_path / "c", {}, every_seconds=8.0)
+
+    def written(k):
+        (tmp_path / "c").unlink(missing_ok=True)
+        kept.keep(k, now)
+        return (tmp_path / "c").exists()
+
+    assert kept.begin(0) is None
+    clock.sleep(7)
+    kept.begin(1)
+    assert not written(0)
+    clock.sleep(1)
+    assert written(0)
+    assert not written(1)
+    clock.sleep(7)
+    assert not written(0)
+    assert written(1)
+    clock.sleep(1)
+    assert written(0)
+    assert kept.begin(0).learning_rate == now.learning_rate
+    assert Checkpoint().every_seconds == 10
+    Checkpoint(None, {}, 0.0).keep(0, now, always=True)  # to nowhere
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "SVRF"])
+def test_fits_of_several_outputs_survive_in_a_checkpoint(tmp_path, algorithm):
+    """Intercepts are then one a class, of finished fits and of those that go on."""
+    A, y = problem()
+    targets = Targets.of_classes(y.labels, joint=True)
+
+    def settings(**changes):
+        given = Settings(algorithm=algorithm, radius=3.0, tol=0, multi_class="multinomial")
+        return targets.plan(replace(given, **changes), A.shape[1])
+
+    whole = fit_targets(Design(A), targets, settings(max_epochs=6)).fits[0]
+    begun = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
+    with pytest.raises(RuntimeError, match="killed"):
+        fit_targets(
+            Design(A), targets, settings(max_epochs=6), checkpoint=begun, watch=killed_after(2)
+        )
+    back = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
+    back.load()
+    known = begun.current[0].batch_intercept
+    assert np.shape(known) == (4,)
+    np.testing.assert_array_equal(back.current[0].batch_intercept, known)
+    (rest,) = fit_targets(Design(A), targets, settings(max_epochs=6), checkpoint=back).fits
+    np.testing.assert_array_equal(rest.coef, whole.coef)
+    np.testing.assert_array_equal(rest.intercept, whole.intercept)
+    done = Checkpoint(tmp_path / "c", {})
+    done.load()
+    again = done.finished[0]
+    np.testing.assert_array_equal(again.coef, whole.coef)
+    np.testing.assert_array_equal(again.intercept, whole.intercept)
+    for name in ("value", "gap", "lower_bound", "violation", "n_iter", "status", "algorithm"):
+        assert getattr(again, name) == getattr(whole, name), name
+
+
+def killed_after(records):
+    seen = []
+
+    def watch(k, record):
+        seen.append(k)
+        if len(seen) > records:
+            raise RuntimeError("killed")
+
+    return watch
+
+
+def test_a_handler_of_the_users_own_ends_all_fits_too(monkeypatch):
+    """It raises KeyboardInterrupt in the main thread, which waits for the others."""
+
+    def own(signum, frame):
+        raise KeyboardInterrupt
+
+    def watch(k, record):
+        if k == 0 and record.iteration and not struck:
+            struck.append(k)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    struck = []
+    A, targets = problem()
+    old = signal.signal(signal.SIGINT, own)
+    try:
+        fitted = fit_targets(
+            Design(A), targets, plan(**LONG, n_jobs=2), watch=watch, deadline=Deadline(300.0)
+        )
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert fitted.interrupted
+    assert {fit.status for fit in fitted.fits} == {"interrupted", "not started"}

@@ -324,3 +324,31 @@ def test_squares_with_their_least_beside_the_target_are_centred_too():
     np.testing.assert_allclose(aside.coef, plain.coef, atol=1e-7)
     assert aside.intercept == pytest.approx(plain.intercept - 1.5, abs=1e-7)
     assert aside.value == pytest.approx(plain.value - 2.25)
+
+
+def test_a_resumed_fit_keeps_the_rate_that_was_found(monkeypatch):
+    """Nothing is searched again: the rate decides the iterates."""
+    given = dict(algorithm="AdaCSFW", tol=0)
+    monkeypatch.setattr(linear, "search", lambda *a: 0.37)
+    whole = fit_linear(*data(), plan(**given, max_epochs=4))
+    part = fit_linear(*data(), plan(**given, max_epochs=2))
+    assert part.learning_rate == part.resume.learning_rate == 0.37
+    monkeypatch.setattr(linear, "search", lambda *a: 5.0)
+    rest = fit_linear(*data(), plan(**given, max_epochs=4), resume=part.resume)
+    assert rest.learning_rate == 0.37
+    np.testing.assert_array_equal(rest.coef, whole.coef)
+
+
+def test_a_rate_is_searched_in_the_seconds_given_on_a_sample(monkeypatch):
+    asked = []
+
+    def search(f, constraint, preset, seconds):
+        asked.append((f.rows.shape[0], constraint.scale, preset, seconds))
+        return 0.1
+
+    monkeypatch.setattr(linear, "search", search)
+    monkeypatch.setattr(linear, "SAMPLE", 50)
+    fit_linear(*data(), plan(algorithm="AdaCSFW", fit_intercept=False), seconds=7.0)
+    ((rows, *rest),) = asked
+    assert 48 <= rows <= 50
+    assert rest == [2.0, adafw.AdaCSFW, 7.0]

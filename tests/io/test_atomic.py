@@ -213,3 +213,41 @@ def test_an_old_one_that_was_put_aside_goes_if_there_is_a_new_one(tmp_path, fold
         fail_half_way(tmp_path / "t", folder)
     assert [p.name for p in tmp_path.iterdir()] == ["t"]
     assert [p.name for p in (tmp_path / "t").iterdir()] == ["now"] if folder else True
+
+
+def test_a_file_never_takes_the_place_of_a_directory(tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "x").write_text("1")
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path / "t", "new")
+    assert (tmp_path / "t" / "x").read_text() == "1"
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_writer_that_dies_between_two_renames_leaves_the_old_one_for_the_next(
+    tmp_path, monkeypatch
+):
+    """Where two directories cannot be exchanged, the old one is put aside first."""
+    target = tmp_path / "t"
+    with replacing(target, folder=True) as partial:
+        (partial / "a").write_text("")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    replace = os.replace
+
+    def dies(a, b):
+        if os.path.basename(b) == "t":
+            raise InterruptedError
+        replace(a, b)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", dies)
+        with (
+            pytest.raises(InterruptedError),
+            replacing(target, folder=True) as partial,
+        ):
+            (partial / "b").write_text("")
+    assert not target.exists()
+    with pytest.raises(RuntimeError):
+        fail_half_way(target, folder=True)
+    assert [p.name for p in target.iterdir()] == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]

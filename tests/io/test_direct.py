@@ -129,3 +129,19 @@ def test_a_file_that_was_written_anew_is_told(path):
     os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns + 1))
     with pytest.raises(FileChanged, match="changed while it was read"):
         source.read(0, 5, Room())
+
+
+def test_where_the_cache_is_all_there_is_it_is_told_to_forget(path, monkeypatch):
+    opened, told = os.open, []
+
+    def refusing(path, flags, *rest):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "a file system that knows only its cache")
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refusing)
+    monkeypatch.setattr(direct, "_ADVISE", lambda *words: told.append(words))
+    source = DirectFile(path, 128, VALUES.dtype)
+    assert not source.direct
+    assert_read(source)
+    assert told[0] == (source._file, 0, os.path.getsize(path), os.POSIX_FADV_DONTNEED)

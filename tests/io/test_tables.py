@@ -420,7 +420,7 @@ def test_formats(tmp_path):
     }  # fmt: skip
     assert {name: format_of(tmp_path / name) for name in names} == names
     assert format_of(tmp_path / "a.csv", "npy") == "npy"
-    with pytest.raises(ValueError, match="format must be one of libsvm, csv, .* parts, got 'xls'"):
+    with pytest.raises(ValueError, match=r"format must be one of libsvm, csv, .* parts, got 'xls'"):
         next(read_pieces("a.csv", "xls"))
 
 

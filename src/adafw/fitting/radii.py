@@ -222,10 +222,7 @@ class _Walk:
         found = []
         for x0, x in zip(first, second, strict=True):
             line = x + ahead * (x - x0)
-            start = np.where(line * x > 0, line, 0.0)
-            if constraint.projection is None:
-                start = start / (1 + constraint.violation(start))
-            found.append(start)  # projected, where it can be, when the fit begins
+            found.append(np.where(line * x > 0, line, 0.0))  # projected when the fit begins
         return found
 
 
