@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -16,6 +17,7 @@ from adafw.commands.report import Sample, _relative
 from adafw.fitting import Deadline, LinearModelFile, Settings, Targets
 from adafw.fitting.radii import Problem
 from adafw.io.libsvm import write_libsvm
+from adafw.tuning import Trial
 
 matplotlib.use("Agg")
 
@@ -299,3 +301,104 @@ def test_sparse_and_dense_files_are_fitted_alike(data, tmp_path, capsys):
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
     np.testing.assert_allclose(found[2], found[0], atol=1e-5)
     assert sparse.issparse(A)
+
+
+def test_options_reach_the_search_for_a_rate(monkeypatch, capsys):
+    asked = []
+
+    def called(spec, *rest, report):
+        asked.append((spec.quick, *rest))
+        report(Trial(2, 10.0, 0.5, 0.25, "max_epochs"))
+        report(Trial(3, 31.0, 0.5, np.nan, "max_epochs"))
+        return SimpleNamespace(learning_rate=0.1, __str__=lambda self: "table")
+
+    monkeypatch.setattr("adafw.experiments.tuning.tune_method", called)
+    code, out, err = run(capsys, "tune", "svm", "AdaCSFW")
+    assert (code, out.splitlines()[-1]) == (0, "learning_rate = 0.1")
+    assert err.splitlines() == ["i = 2: gap 2.500e-01", "i = 3: value 0.5"]
+    words = [
+        "--quick",
+        "--problem",
+        "p",
+        "--max-iterations",
+        9,
+        "--max-cpu-seconds",
+        2,
+        "--seed",
+        7,
+    ]
+    run(capsys, "tune", "svm", "AdaCSFW", *words, "--measure", "value")
+    assert asked == [
+        (False, "AdaCSFW", None, {"max_epochs": 20}, "gap", None),
+        (True, "AdaCSFW", "p", {"max_iterations": 9, "max_cpu_seconds": 2.0}, "value", 7),
+    ]
+
+
+def test_scores_of_a_test_file_are_of_the_format_given(data, tmp_path, capsys):
+    """Named without an ending that tells; the same as DATA's, which is CSV here."""
+    (tmp_path / "rows").write_text("a,kind\n1,x\n2,y\n1.5,x\n3,y\n")
+    words = ["--format", "csv", "--radius", 1, "-o", tmp_path / "m", "--test", tmp_path / "rows"]
+    code, out, _ = run(capsys, "fit", tmp_path / "rows", *words)
+    assert code == 0
+    assert "on rows (4 rows): accuracy" in out
+    (tmp_path / "p.svm").write_text("1 1:1\n-1 2:1\n")
+    assert run(capsys, "convert", tmp_path / "p.svm", tmp_path / "parts", "--quiet")[0] == 0
+    words = ["--radius", 1, "-o", tmp_path / "m", "--n-features", 5]
+    code, out, _ = run(capsys, "fit", tmp_path / "parts", *words, "--test", tmp_path / "parts")
+    assert code == 0
+    assert LinearModelFile.load(tmp_path / "m").n_features == 5
+    assert "on parts (2 rows)" in out
+
+
+def test_certificates_count_the_coefficients_of_one_class(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "d.npy", np.column_stack([rng.normal(size=(30, 5)), np.arange(30) % 3]))
+    for words, size in ((["--multi-class", "ovr"], 5), ([], 15)):
+        out = run(capsys, "fit", tmp_path / "d.npy", "--radius", 1, "-o", tmp_path / "m", *words)[1]
+        assert f" of {size} coefficients" in out
+
+
+def test_live_lines_are_closed_and_told_the_fits(data, monkeypatch, capsys):
+    made = []
+
+    class Line:
+        def __init__(self, tol, n_fits, show, status):
+            made.append((tol, n_fits, show))
+
+        def __call__(self, k, record):
+            made.append("record")
+
+        def close(self):
+            made.append("closed")
+
+    monkeypatch.setattr(fitting, "Live", Line)
+    for words, show in (([], True), (["--quiet"], False)):
+        made.clear()
+        run(capsys, "fit", data, "--radius", 3, "--tol", 0.01, *words)
+        assert made[0] == (0.01, 1, show)
+        assert set(made[1:-1]) == {"record"}
+        assert made[-1] == "closed"
+
+
+def test_a_page_counts_features_gaps_and_seconds_of_all_classes(tmp_path):
+    from adafw.commands.report import _tiles
+
+    def part(gap, seconds):
+        return {"status": "converged", "gap": gap, "value": 2.0, "seconds": seconds}
+
+    coef = np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 0.0, 3.0, 1.0]])
+    header = {"certificate": [part(0.5, 1.5), part(1.0, 2.0)]}
+    model = LinearModelFile(coef, np.zeros(2), None, header)
+    text = _tiles(model, None)
+    tile = '<small>{}</small><span class="key">{}</span>'
+    for name, value in (
+        ("certified to the tolerance", "yes"), ("largest gap / objective", "0.5"),
+        ("features used", "3 of 4"), ("seconds", "3.5"),
+    ):  # fmt: skip
+        assert tile.format(name, value) in text
+    header["certificate"][1]["status"] = "stalled"
+    assert tile.format("certified to the tolerance", "1 of 2") in _tiles(model, None)
+    test = {"file": "t", "rows": 1234, "r2": 0.98765, "mse": 1.0}
+    assert tile.format("R² on t (1,234 rows)", "0.9877") in _tiles(model, test)
+    test = {"file": "t", "rows": 12, "accuracy": 0.5}
+    assert tile.format("accuracy on t (12 rows)", "0.5") in _tiles(model, test)

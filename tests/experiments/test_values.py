@@ -148,7 +148,7 @@ def test_files_by_name_lie_beside_the_experiment(tmp_path):
     assert data.A.toarray().tolist() == [[2, 0, 0], [0, 3, 0]]
     adafw.datasets.save_parts(tmp_path / "p", np.eye(2), np.ones(2))
     assert load({"name": "parts", "path": "p"}, tmp_path).A.shape == (2, 2)
-    with pytest.raises(ValueError, match="data must be one of support_vector, .*, got 'moon'"):
+    with pytest.raises(ValueError, match=r"data must be one of support_vector, .*, got 'moon'"):
         load({"name": "moon"}, tmp_path)
     with pytest.raises(ValueError, match="data low_rank cannot be loaded: missing a required"):
         load({"name": "low_rank"}, tmp_path)

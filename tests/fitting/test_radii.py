@@ -263,3 +263,29 @@ def test_scores_of_folds_are_those_of_rows_held_out():
     none = score_radii(given, np.array([0.5]), halves, score, Deadline(0.0))
     assert np.isnan(none.scores).all()
     assert np.isnan(none.gaps).all()
+
+
+def test_a_path_whose_fits_are_too_coarse_ends_and_does_not_creep():
+    """Steps between radii are a tenth of the bound at least: what a limit leaves is no path."""
+
+    class Fits(Deadline):
+        """So many looks at the time, of which each fit makes one at least."""
+
+        looks = 3000
+
+        @property
+        def left(self):
+            self.looks -= 1
+            return float(max(0, self.looks))
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = (X[:, :3] + 0.7 * rng.normal(size=(90, 3))).argmax(axis=1).astype(float)
+    given = Settings(loss="squared", algorithm="FW", max_epochs=2)
+    deadline = Fits()
+    problem = Problem(X, y, None, given, "regression")
+    knots, bound = approximate(problem, 0.05, 0.0, math.inf, deadline)
+    assert deadline.looks > 0
+    assert 0 < len(knots) < 100
+    for knot in knots:
+        assert (knot.upper - knot.radius) * knot.tangent.steepness >= 0.1 * bound

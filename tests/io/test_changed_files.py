@@ -226,3 +226,17 @@ def test_what_tells_of_bytes_and_what_of_the_disk():
         assert not is_damage(error)
     assert reason(ValueError("two\n lines.")) == ": two lines"
     assert reason(ValueError()) == ""
+
+
+def test_the_whole_of_a_map_is_watched(tmp_path):
+    from adafw.io.mapped import _GUARD, mapped
+
+    np.save(tmp_path / "a.npy", np.arange(1000.0))
+    before = dict(_GUARD.stretches)
+    array = mapped(tmp_path / "a.npy")
+    ((start, (end, path)),) = (item for item in _GUARD.stretches.items() if item[0] not in before)
+    assert (start, end) == (array.ctypes.data, array.ctypes.data + 8000)
+    assert path == str(tmp_path / "a.npy")
+    assert _GUARD.sizes[path] == (tmp_path / "a.npy").stat().st_size
+    del array
+    assert start not in _GUARD.stretches

@@ -182,6 +182,8 @@ def put(at, value):
         ({"y": lambda a: a.astype(str)}, r"y\.npy must hold numbers of shape"),
         ({"manifest": lambda w: {**w, "shape": [30, -8]}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "shape": [30]}}, "must be a manifest of parts"),
+        ({"manifest": lambda w: {**w, "shape": [0, 8]}}, "must be a manifest of parts"),
+        ({"manifest": lambda w: {**w, "shape": [30, 8.0]}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "dtype": "object"}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "kind": "cube"}}, "must be a manifest of parts"),
         ({"manifest": lambda w: [w]}, "must have parts of format 1, got None"),

@@ -346,6 +346,7 @@ def test_a_shuffle_never_opens_too_many_files(tmp_path, monkeypatch):
 
     def counted(self, lines, count):
         most.append(count)
+        assert self.limit == 4 * 64
         return deal(self, lines, count)
 
     monkeypatch.setattr(Shuffled, "_deal", counted)
@@ -355,3 +356,59 @@ def test_a_shuffle_never_opens_too_many_files(tmp_path, monkeypatch):
     assert row_bytes(B, z) == row_bytes(read_libsvm(tmp_path / "file.svm")[0], y)
     assert max(most) == 5
     assert len(most) > 5  # heaps that are too large are dealt out again
+
+
+def test_numbers_that_would_not_fit_are_never_written(tmp_path):
+    with growing.Growing(tmp_path / "a.npy", np.dtype(np.int32)) as array:
+        array.append(np.array([1, 2], np.int32))
+        with pytest.raises(TypeError, match="safe"):
+            array.append(np.array([2**40]))
+        array.append(np.array([3], np.int16))
+    assert np.load(tmp_path / "a.npy").tolist() == [1, 2, 3]
+
+
+def test_heaps_are_as_many_as_the_size_of_the_file_asks_for(tmp_path, monkeypatch):
+    """A tenth more than it would fill; all there may be if the size is not known, as of a pipe."""
+    asked = []
+
+    def deal(self, lines, count):
+        asked.append(count)
+        return []
+
+    monkeypatch.setattr(Shuffled, "_deal", deal)
+    (tmp_path / "any").touch()
+    mixed = Shuffled(tmp_path, 0, 1000, Meter("", tmp_path / "any", False))
+    for size in (0, 900, 910, 5000, 10**6, None):
+        mixed.take(iter([]), size)
+    assert asked == [1, 1, 2, 6, 64, 64]
+
+
+def test_a_row_that_is_larger_than_a_heap_is_shuffled_too(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("".join(f"{k} 1:{k} 2:1 3:1 4:1\n" for k in range(1, 9)))
+    B, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=2, block_bytes=1)
+    assert sorted(z) == list(range(1, 9))
+    np.testing.assert_array_equal(B.toarray()[:, 0], z)
+
+
+def test_what_is_no_directory_of_parts_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    for name in ("file", "empty", "missing"):
+        with pytest.raises(FileNotFoundError, match="must be a directory made by save_parts or"):
+            load_parts(tmp_path / name)
+    (tmp_path / "empty" / "manifest.json").write_text("no json")
+    with pytest.raises(ValueError, match=r"manifest\.json must be a manifest of parts"):
+        load_parts(tmp_path / "empty")
+    save_parts(tmp_path / "empty", np.eye(2), np.ones(2))  # whoever has a manifest is replaced
+    assert load_parts(tmp_path / "empty")[0].shape == (2, 2)
+
+
+def test_dense_rows_stored_by_columns_are_refused(tmp_path):
+    """Their bytes would be taken for rows where they are streamed."""
+    A = np.arange(6.0).reshape(2, 3)
+    save_parts(tmp_path / "parts", A, np.ones(2))
+    np.save(tmp_path / "parts" / "data.npy", np.asfortranarray(A))
+    for stream in (False, True):
+        with pytest.raises(ValueError, match=r"data\.npy must hold float64 of shape \(2, 3\)"):
+            load_parts(tmp_path / "parts", stream=stream)

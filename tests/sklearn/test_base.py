@@ -10,7 +10,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import adafw
-from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor, FrankWolfeRegressorCV
+from adafw.sklearn import (
+    FrankWolfeClassifier,
+    FrankWolfeRegressor,
+    FrankWolfeRegressorCV,
+    MatrixCompletion,
+    radius_path,
+)
 
 
 def data(m=90, n=4, classes=3, seed=0):
@@ -184,3 +190,97 @@ def test_docstrings_say_what_every_option_is():
     assert '"squared", ' in FrankWolfeRegressor.__doc__
     assert '"squared", ' not in FrankWolfeClassifier.__doc__
     assert "    rule : " in FrankWolfeRegressorCV.__doc__
+
+
+def test_warnings_point_at_the_line_that_fits():
+    X, y = data()
+    triples = np.column_stack([np.arange(90) % 9, np.arange(90) // 9, X[:, 0]])
+    late = dict(algorithm="FW", max_epochs=2, tol=1e-12)
+    for fit in (
+        lambda: FrankWolfeClassifier(multi_class="ovr", **late).fit(X, y),
+        lambda: FrankWolfeRegressor(radius=1e5).fit(X, y),
+        lambda: FrankWolfeRegressorCV(radii=[0.1], cv=2, **late).fit(X, y),
+        lambda: MatrixCompletion(3.0, tol=1e-12, max_iter=1).fit(triples),
+        lambda: radius_path(X, y, eps=0.05, estimator=FrankWolfeRegressor(**late)),
+    ):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            fit()
+        assert seen
+        assert {warning.filename for warning in seen} == {__file__}
+
+
+def test_a_search_has_seven_tenths_of_the_time(monkeypatch, clock):
+    from adafw.sklearn import completion, search
+
+    X, _ = data()
+    asked = []
+
+    def told(problem, count, deadline):
+        asked.append((count, deadline.left))
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(search, "find_radii", told)
+    for limit in (100.0, None):
+        with pytest.raises(ZeroDivisionError):
+            FrankWolfeRegressorCV(radii=7, cv=2, max_seconds=limit).fit(X, X[:, 0])
+    assert asked == [(7, pytest.approx(70.0)), (7, np.inf)]
+
+    def walked(*given):
+        asked.append(given[-2].left)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(completion, "walk", walked)
+    triples = np.column_stack([np.arange(90) % 9, np.arange(90) // 9, X[:, 0]])
+    with pytest.raises(ZeroDivisionError):
+        MatrixCompletion(max_seconds=100.0).fit(triples)
+    assert asked[2] == pytest.approx(80.0)
+
+
+def test_a_line_is_shown_if_asked_for(monkeypatch):
+    """From verbose=1 on, with the tolerance and the number of fits; it is wiped in the end."""
+    from adafw.sklearn import base
+
+    made = []
+
+    class Line:
+        def __init__(self, tol, n_fits, show, status):
+            made.append((tol, n_fits, show, status()))
+
+        def __call__(self, k, record):
+            made.append("record")
+
+        def close(self):
+            made.append("closed")
+
+    monkeypatch.setattr(base, "Live", Line)
+    X, y = data()
+    for verbose in (0, 1):
+        made.clear()
+        FrankWolfeClassifier(verbose=verbose, multi_class="ovr", tol=1e-3, radius=1.0).fit(X, y)
+        assert made[0] == (1e-3, 3, verbose == 1, "")
+        assert set(made[1:-1]) == {"record"}
+        assert made[-1] == "closed"
+
+
+def test_dtypes_are_kept_and_sparse_rows_are_taken():
+    X, y = data()
+    for kind, target in ((FrankWolfeClassifier, y), (FrankWolfeRegressor, X[:, 0])):
+        small = kind(radius=1.0).fit(X.astype(np.float32), target)
+        assert small.coef_.dtype == np.asarray(small.intercept_).dtype == np.float32
+        assert kind(radius=1.0).fit(X, target).coef_.dtype == np.float64
+        whole = (10 * X).astype(int)
+        assert kind(radius=0.01).fit(whole, target).coef_.dtype == np.float64
+        assert kind().__sklearn_tags__().input_tags.sparse
+        stream = kind(radius=1.0, learning_rate=0.1)
+        first = {"classes": [0, 1, 2]} if kind is FrankWolfeClassifier else {}
+        stream.partial_fit(X, target, **first)
+        with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
+            stream.partial_fit(X[:, :3], target)
+
+
+def test_logarithms_of_probabilities_may_be_minus_infinity():
+    model = FrankWolfeClassifier(radius=3.0).fit([[-1.0], [1.0]] * 5, [0, 1] * 5)
+    far = model.predict_log_proba([[-1e5], [0.5]])
+    assert far[0].tolist() == [0.0, -np.inf]
+    np.testing.assert_allclose(far[1], np.log(model.predict_proba([[0.5]])[0]))

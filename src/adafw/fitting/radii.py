@@ -360,7 +360,8 @@ def approximate(
             raise KeyboardInterrupt
         at = Tangent.at(design, targets, settings, fitted.predictor.coef)
         room = bound - at.gap(radius)
-        if room <= 0:
+        # Half of the bound, unless a limit came first: what is left would be ever smaller steps.
+        if room < 0.1 * bound:
             break
         settled = at.value - at.least <= bound or not at.steepness > 0
         upper = math.inf if settled else radius + room / at.steepness
