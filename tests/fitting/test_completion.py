@@ -257,3 +257,48 @@ def test_rows_that_were_seen_alike_count_alike():
     H[ROWS, COLS] = bends
     np.testing.assert_allclose(up, np.diag(A)[:, None] ** 2 * (H @ (B @ right) ** 2), rtol=1e-9)
     np.testing.assert_allclose(down, np.diag(B)[:, None] ** 2 * (H.T @ (A @ left) ** 2), rtol=1e-9)
+
+
+def test_a_value_is_never_further_above_than_what_the_loss_is_never_below():
+    """A ball so wide that the gap over it says nothing, and entries that are all but met."""
+    found = complete(seen(), 1e4, 0.0, Deadline(None), max_iter=3)
+    assert found.value < 1e-3
+    assert found.gap == found.value
+    assert found.lower_bound == 0
+
+
+def test_the_last_iteration_may_be_the_one_that_is_good_enough():
+    whole = complete(seen(), 4.0, 1e-6, Deadline(None))
+    again = complete(seen(), 4.0, 1e-6, Deadline(None), max_iter=whole.n_iter)
+    assert (again.status, again.n_iter) == ("converged", whole.n_iter)
+    short = complete(seen(), 4.0, 1e-6, Deadline(None), max_iter=whole.n_iter - 1)
+    assert (short.status, short.n_iter) == ("max_iter", whole.n_iter - 1)
+
+
+def test_a_billionth_of_the_value_is_no_progress():
+    class Creeping(Observed):
+        steps = 0
+
+        def value(self, z):
+            self.steps += 1
+            return 5.0 - 1e-12 * self.steps
+
+    view = Creeping(ROWS, COLS, SHAPE, Y, np.zeros(len(Y)), losses.Squared())
+    found = complete(view, 4.0, 0.0, Deadline(None), max_iter=30)
+    assert (found.status, found.n_iter) == ("stalled", 5)
+
+
+def test_as_many_pairs_join_as_there_are_factors(monkeypatch):
+    asked, real = [], completion.leading_pairs
+
+    def pairs(matrix, right, count):
+        asked.append((right.shape[1], count))
+        return real(matrix, right, count)
+
+    monkeypatch.setattr(completion, "leading_pairs", pairs)
+    rng = np.random.default_rng(3)
+    start = rng.normal(size=(7, 11)), rng.normal(size=(5, 11))
+    monkeypatch.setattr(completion, "balanced", lambda left, right, radius: (left, right))
+    complete(seen(), 4.0, 0.0, Deadline(0.0), start=start)
+    complete(seen(), 4.0, 0.0, Deadline(0.0))
+    assert asked == [(11, 11), (0, 8)]

@@ -412,3 +412,51 @@ def test_a_handler_of_the_users_own_ends_all_fits_too(monkeypatch):
         signal.signal(signal.SIGINT, old)
     assert fitted.interrupted
     assert {fit.status for fit in fitted.fits} == {"interrupted", "not started"}
+
+
+def written(path, coef=None, **numbers):
+    """A checkpoint of one finished fit, with changes."""
+    A, targets = problem()
+    fit = fit_targets(Design(A), targets, plan(max_epochs=1)).fits[0]
+    kept = Checkpoint(path, {})
+    kept.current[1] = replace(fit.resume, learning_rate=math.nan)
+    kept.finish(0, replace(fit, coef=fit.coef if coef is None else coef, **numbers))
+    return fit
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"coef": np.array(1.0)},
+        {"coef": np.ones((4, 3))},
+        {"coef": np.ones((4, 3)), "intercept": np.ones(2)},
+        {"intercept": np.ones(3)},
+        {"coef": np.arange(3)},
+        {"coef": np.full(3, np.inf)},
+    ],
+    ids=["single", "one for three", "two for three", "three for one", "whole numbers", "infinite"],
+)
+def test_coefficients_and_intercepts_of_a_checkpoint_belong_together(tmp_path, change):
+    written(tmp_path / "c", **change)
+    back = Checkpoint(tmp_path / "c", {})
+    with pytest.raises(ValueError, match="must be a whole checkpoint of adafw, got a damaged one"):
+        back.load()
+    assert back.finished == back.current == {}
+
+
+def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
+    """NaN, which JSON has not, among them; a fit that is done is no longer on its way."""
+    fit = written(tmp_path / "c", gap=math.nan)
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (list(back.finished), list(back.current)) == ([0], [1])
+    again = back.finished[0]
+    assert math.isnan(again.gap)
+    assert math.isnan(back.current[1].learning_rate)
+    assert back.current[1].batch_intercept == fit.resume.batch_intercept
+    for name in ("value", "lower_bound", "violation", "n_iter", "status", "algorithm", "intercept"):
+        assert getattr(again, name) == getattr(fit, name), name
+    back.finish(1, again)
+    last = Checkpoint(tmp_path / "c", {})
+    last.load()
+    assert (sorted(last.finished), last.current) == ([0, 1], {})

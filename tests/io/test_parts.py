@@ -412,3 +412,47 @@ def test_dense_rows_stored_by_columns_are_refused(tmp_path):
     for stream in (False, True):
         with pytest.raises(ValueError, match=r"data\.npy must hold float64 of shape \(2, 3\)"):
             load_parts(tmp_path / "parts", stream=stream)
+
+
+def test_the_order_of_a_seed_stays_what_it_is(tmp_path, monkeypatch):
+    """Through many heaps; bytes are told as they are put back in order, up to all of them."""
+    path = tmp_path / "file.svm"
+    path.write_text("".join(f"{k} {1 + k % 3}:1\n" for k in range(60)))
+    told, done = [], Meter.done
+
+    class Told(Meter):
+        def done(self, count, total, what=""):
+            told.append((count, total, what))
+            done(self, count, total, what)
+
+    monkeypatch.setattr(parts, "Meter", Told)
+    _, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=3, block_bytes=16)
+    order = z.astype(int).tolist()
+    assert sorted(order) == list(range(60))
+    assert order == ORDER
+    back = [(count, total) for count, total, what in told if what == "shuffling"]
+    counts = [count for count, _ in back]
+    assert counts == sorted(counts)
+    assert len(set(counts)) == len(counts) > 5
+    assert back[-1][0] == back[-1][1] == 60 * (8 + 4 + 8 + 8)
+
+
+#: Of 60 rows by seed 3.
+ORDER = [
+    44, 49, 31, 22, 43, 40, 38, 0, 5, 32, 55, 30, 6, 16, 59, 36, 37, 29, 17, 50,
+    35, 26, 23, 12, 51, 27, 7, 24, 56, 21, 53, 11, 25, 20, 13, 39, 47, 34, 10, 14,
+    33, 45, 58, 15, 54, 4, 3, 2, 52, 28, 46, 9, 48, 1, 18, 19, 42, 8, 41, 57,
+]  # fmt: skip
+
+
+def test_a_small_file_is_one_heap(tmp_path, monkeypatch):
+    asked, deal = [], Shuffled._deal
+
+    def counted(self, lines, count):
+        asked.append((count, self.limit))
+        return deal(self, lines, count)
+
+    monkeypatch.setattr(Shuffled, "_deal", counted)
+    (tmp_path / "file.svm").write_text("1 1:1\n" * 9)
+    libsvm_to_parts(tmp_path / "file.svm", tmp_path / "parts", shuffle=1)
+    assert asked == [(1, 4 << 26)]

@@ -499,3 +499,28 @@ def test_parts_that_are_not_finite_are_found_in_pieces_and_targets(tmp_path):
     np.save(folder / "data.npy", np.where(np.eye(3) > 0, np.nan, 0))
     with pytest.raises(ValueError, match="must have finite features, got NaN or infinity"):
         list(read_pieces(folder))
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 1000), (0, 999)])
+def test_features_must_fit_into_memory_as_four_vectors(tmp_path, monkeypatch, first, last):
+    """x, a gradient, a vertex and a copy, of eight bytes a feature; the id is as the file has it."""
+    path = tmp_path / "f.svm"
+    path.write_text(f"1 {first}:1\n-1 {last}:1\n")
+    monkeypatch.setattr(tables.libsvm, "machine_bytes", lambda: 32_000)
+    assert read_table(path).X.shape == (2, 1000)
+    monkeypatch.setattr(tables.libsvm, "machine_bytes", lambda: 31_999)
+    with pytest.raises(ValueError, match=rf"line 2: feature id {last} asks for 1000 coefficients"):
+        read_table(path)
+    assert read_table(path, columns=ColumnChoice(n_features=2000)).X.shape == (2, 2000)
+
+
+def test_blanks_around_words_mean_nothing(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text(" a , kind \n1, red\n 2 ,red \n")
+    table = read_table(path, columns=ColumnChoice(target="kind"))
+    assert table.features == ("a",)
+    assert table.X.tolist() == [[1], [2]]
+    assert table.y.tolist() == ["red", "red"]
+    path.write_text("a,kind\n1,red\n2,  \n")
+    with pytest.raises(ValueError, match="line 3, column 2: expected a target, got ''"):
+        read_table(path)
