@@ -460,3 +460,44 @@ def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
     last = Checkpoint(tmp_path / "c", {})
     last.load()
     assert (sorted(last.finished), last.current) == ([0, 1], {})
+
+
+def test_one_target_needs_no_threads(monkeypatch):
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", None)
+    A, targets = problem(classes=2)
+    assert len(targets) == 1
+    assert fit_targets(Design(A), targets, plan(n_jobs=4)).fits[0].status == "converged"
+
+
+def test_ctrl_c_before_any_fit_has_begun_is_told(monkeypatch):
+    class Struck(ThreadPoolExecutor):
+        def submit(self, *work):
+            if self.__dict__.setdefault("first", True):
+                self.first = False
+                signal.raise_signal(signal.SIGINT)
+            return super().submit(*work)
+
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", Struck)
+    A, targets = problem()
+    fitted = fit_targets(Design(A), targets, plan(**LONG, n_jobs=2), deadline=Deadline(300.0))
+    assert {fit.status for fit in fitted.fits} == {"not started"}
+    assert fitted.interrupted
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_deadline_that_is_cut_ends_fits_at_their_next_record(n_jobs):
+    """Those that are not begun are told by plain Frank-Wolfe, which has no learning rate."""
+    A, targets = problem()
+    deadline = Deadline(None)
+    given = {**LONG, "algorithm": "AdaCSFW", "learning_rate": 1.0, "n_jobs": n_jobs}
+
+    def watch(k, record):
+        if record.iteration:
+            deadline.cut()
+
+    fitted = fit_targets(Design(A), targets, plan(**given), deadline=deadline, watch=watch)
+    statuses = [fit.status for fit in fitted.fits]
+    assert statuses == ["max_seconds"] * n_jobs + ["not started"] * (4 - n_jobs)
+    assert all(fit.n_iter < 500 for fit in fitted.fits)
+    assert fitted.fits[3].value == pytest.approx(np.log(2), abs=0.2)
+    assert not fitted.interrupted

@@ -352,3 +352,38 @@ def test_a_rate_is_searched_in_the_seconds_given_on_a_sample(monkeypatch):
     ((rows, *rest),) = asked
     assert 48 <= rows <= 50
     assert rest == [2.0, adafw.AdaCSFW, 7.0]
+
+
+def test_newton_steps_on_many_entries_go_on_once(monkeypatch):
+    monkeypatch.setattr("adafw.fitting.judge.FEW_ENTRIES", 269)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X + rng.normal(size=X.shape)).argmax(axis=1)
+    targets = Targets.of_classes(y, joint=True)
+    settings = Settings(radius=2.0, tol=1e-2)
+    (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
+    reached = fit.trace["gap"] <= 1e-2 * fit.trace["value"]
+    assert (fit.algorithm, reached.sum()) == ("Newton", 2)
+    monkeypatch.setattr("adafw.fitting.judge.FEW_ENTRIES", 270)
+    (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
+    assert (fit.trace["gap"] <= 1e-2 * fit.trace["value"]).sum() > 2
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(2.0), adafw.L2Ball(1.0)])
+def test_what_is_said_to_have_converged_is_so_as_it_is_rounded(constraint):
+    """Coefficients of float32 are measured as they are returned, by hand in float64."""
+    stalled = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = (rng.normal(size=(60, 8)) + 0.5).astype(np.float32)
+        y = A[:, 0] + rng.normal(size=60)
+        for tol in (1e-6, 1e-8, 1e-10, 1e-12):
+            given = plan(loss=losses.Squared(), constraint=constraint, tol=tol)
+            fit = fit_linear(Design(A), y, given)
+            assert fit.coef.dtype == np.float32
+            X, x = A.astype(float), fit.coef.astype(float)
+            r = X @ x + fit.intercept - y
+            assert fit.value == pytest.approx((r**2).mean(), rel=1e-9)
+            assert (fit.status == "converged") == (fit.tolerance_reached <= tol)
+            stalled += fit.status != "converged"
+    assert stalled > 0

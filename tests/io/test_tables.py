@@ -503,7 +503,7 @@ def test_parts_that_are_not_finite_are_found_in_pieces_and_targets(tmp_path):
 
 @pytest.mark.parametrize(("first", "last"), [(1, 1000), (0, 999)])
 def test_features_must_fit_into_memory_as_four_vectors(tmp_path, monkeypatch, first, last):
-    """x, a gradient, a vertex and a copy, of eight bytes a feature; the id is as the file has it."""
+    """x, a gradient, a vertex and a copy, eight bytes a feature; the id is as the file has it."""
     path = tmp_path / "f.svm"
     path.write_text(f"1 {first}:1\n-1 {last}:1\n")
     monkeypatch.setattr(tables.libsvm, "machine_bytes", lambda: 32_000)
