@@ -5,6 +5,7 @@ import json
 import sys
 from types import SimpleNamespace
 
+import click
 import matplotlib
 import numpy as np
 import pytest
@@ -402,3 +403,63 @@ def test_a_page_counts_features_gaps_and_seconds_of_all_classes(tmp_path):
     assert tile.format("R² on t (1,234 rows)", "0.9877") in _tiles(model, test)
     test = {"file": "t", "rows": 12, "accuracy": 0.5}
     assert tile.format("accuracy on t (12 rows)", "0.5") in _tiles(model, test)
+
+
+def test_checkpoints_may_be_written_at_every_record(data, tmp_path, capsys):
+    words = ["fit", data, "--radius", 3, "--checkpoint", tmp_path / "c", "--checkpoint-every"]
+    assert run(capsys, *words, 0)[0] == 0
+    assert (tmp_path / "c").exists()
+    for wrong in ("-1", "inf", "nan"):
+        code, _, err = run(capsys, *words, wrong)
+        assert (code, "--checkpoint-every must be a number >= 0, got" in err) == (2, True)
+
+
+def test_a_checkpoint_of_other_data_is_not_gone_on_from(data, tmp_path, capsys):
+    words = ["fit", data, "--radius", 3, "--checkpoint", tmp_path / "c"]
+    assert run(capsys, *words)[0] == 0
+    assert run(capsys, *words, "--resume")[0] == 0
+    whole = data.read_text()
+    first, rest = whole.split(" ", 1)
+    data.write_text(f"{-int(first)} {rest}")  # another target
+    code, _, err = run(capsys, *words, "--resume")
+    assert (code, "belongs to another fit: data differ" in err) == (2, True)
+    data.write_text(whole.replace(":0.", ":0.1", 1).replace(":-0.", ":-0.1", 1))
+    code, _, err = run(capsys, *words, "--resume")
+    assert (code, "belongs to another fit: data differ" in err) == (2, True)
+
+
+def test_targets_are_left_out_where_the_model_knows_their_place(tmp_path, capsys):
+    """By number, as in the file that it was fitted to; a file of features alone is fine, too."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    y = X @ [1.0, -2.0, 0.5]
+    np.save(tmp_path / "d.npy", np.column_stack([y, X]))
+    np.save(tmp_path / "X.npy", X)
+    words = ["--target", 0, "--radius", 9, "-o", tmp_path / "m", "--tol", 1e-9]
+    assert run(capsys, "fit", tmp_path / "d.npy", *words)[0] == 0
+    out = [run(capsys, "predict", tmp_path / "m", tmp_path / n)[1] for n in ("d.npy", "X.npy")]
+    assert out[0] == out[1]
+    np.testing.assert_allclose(np.array(out[0].split(), float), y, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"output": "b.svm"}, "--output must be another file than b.svm, got b.svm for both"),
+        ({"choose": True}, "--radius cv cannot be used on a cluster's workers"),
+        ({"labels": "y.npy"}, "--labels cannot be used on a cluster's workers"),
+        ({"scheduler": "here"}, "--scheduler with --workers cannot be used"),
+        ({"workers": None}, "DATA must be one file, got 2: several are parts for"),
+    ],
+)
+def test_what_cannot_be_done_on_workers_is_refused(tmp_path, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    given = dict(
+        data="a.svm", parts=("a.svm", "b.svm"), output="m", format_=None, target=None, labels=None,
+        n_features=None, dtype="float64", task="auto", choose=False, folds=5, rule="best",
+        radius_path=None, checkpoint=None, checkpoint_every=1.0, resume=False, plot=None,
+        test=None, report=None, quiet=True, workers=2,
+    )  # fmt: skip
+    fitting.Files(**given)
+    with pytest.raises(click.UsageError, match=message):
+        fitting.Files(**{**given, **changes})

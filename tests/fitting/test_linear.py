@@ -385,5 +385,31 @@ def test_what_is_said_to_have_converged_is_so_as_it_is_rounded(constraint):
             r = X @ x + fit.intercept - y
             assert fit.value == pytest.approx((r**2).mean(), rel=1e-9)
             assert (fit.status == "converged") == (fit.tolerance_reached <= tol)
+            assert fit.lower_bound <= fit.value
             stalled += fit.status != "converged"
     assert stalled > 0
+
+
+def test_the_rate_of_spectral_steps_is_their_last_length():
+    design, y = data(n=60)
+    fit = fit_linear(design, y, plan(constraint=adafw.LpBall(2.0, 3.0), algorithm=SPECTRAL))
+    assert fit.algorithm.startswith("Spectral")
+    assert fit.learning_rate == fit.resume.state.step["length"] > 0
+    assert np.isnan(fit.resume.learning_rate)
+    assert fit_linear(design, y, plan(algorithm="FW")).learning_rate == np.inf
+
+
+SPECTRAL = adafw.Algorithm(adafw.gradients.Full(), adafw.steps.SpectralStep(None), "Spectral")
+
+
+def test_how_far_coefficients_are_outside_is_measured_as_they_are_returned():
+    """Rounded to float32 they may be outside the set by their last digit."""
+    outside = 0.0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        A = (rng.normal(size=(60, 8)) + 0.5).astype(np.float32)
+        given = plan(loss=losses.Squared(), constraint=adafw.L1Ball(0.3), tol=1e-4)
+        fit = fit_linear(Design(A), A[:, 0] + A[:, 1] - A[:, 2], given)
+        assert fit.violation == given.constraint.violation(fit.coef)
+        outside = max(outside, fit.violation)
+    assert 0 < outside < 1e-6

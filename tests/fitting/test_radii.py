@@ -289,3 +289,24 @@ def test_a_path_whose_fits_are_too_coarse_ends_and_does_not_creep():
     assert 0 < len(knots) < 100
     for knot in knots:
         assert (knot.upper - knot.radius) * knot.tangent.steepness >= 0.1 * bound
+
+
+def test_without_time_no_fit_is_begun(monkeypatch):
+    given = apart()
+    steps = _Walk(*given.part(), given.settings, Deadline(0.0))
+    monkeypatch.setattr("adafw.fitting.radii.fit_targets", None)
+    assert steps.to(0.5, 1e-4) is None
+
+
+def test_folds_are_fitted_on_threads_of_their_own_alone(monkeypatch):
+    """Classes of a fold do not make more of them."""
+    asked = []
+
+    def walked(design, targets, settings, radii, deadline):
+        asked.append(settings.n_jobs)
+        return iter([])
+
+    monkeypatch.setattr("adafw.fitting.radii.walk", walked)
+    halves = [(np.arange(30), np.arange(30, 60))]
+    score_radii(apart(n_jobs=4), np.ones(1), halves, lambda *_: 0.0, Deadline(None), 4)
+    assert asked == [None]

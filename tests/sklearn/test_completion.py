@@ -297,3 +297,32 @@ def test_a_shape_may_be_larger_than_what_was_seen():
     bare = MatrixCompletion(10.0, offsets=False).fit(pairs, v)
     assert (bare.mean_, bare.row_offsets_.any(), bare.col_offsets_.any()) == (0, False, False)
     np.testing.assert_allclose(bare.to_array(), bare.left_ @ bare.right_)
+
+
+@pytest.mark.parametrize("norm", ["nuclear", "frequency", "adaptive"])
+def test_the_first_radius_of_a_search_can_gain_a_twentieth(norm):
+    """By the gradient at 0, in the norm that is searched; radii then grow by half."""
+    _, pairs, v = observed(m=30, n=20)
+    pairs = pairs[(pairs[:, 0] < 20) | (np.arange(len(v)) % 3 == 0)]
+    v = v[: len(pairs)]
+    model = MatrixCompletion(cv=2, norm=norm, offsets=False).fit(pairs, v)
+    m, n = model.shape_
+    G = np.zeros((m, n))
+    np.add.at(G, tuple(pairs.T), -2 * v / len(v))
+    if norm != "nuclear":
+        rows, cols = (
+            1 / np.sqrt(0.5 * size * np.bincount(which, minlength=size) / len(v) + 0.5)
+            for which, size in zip(pairs.T, (m, n), strict=True)
+        )
+        G = rows[:, None] * G * cols
+    wanted = 0.05 * np.mean(v**2) / np.linalg.norm(G, 2)
+    assert model.radii_[0] == pytest.approx(wanted, rel=1e-4)
+    np.testing.assert_allclose(model.radii_[1:] / model.radii_[:-1], 1.5)
+
+
+def test_few_entries_are_held_out_one_by_one():
+    _, pairs, v = observed(m=4, n=3, share=0.9)
+    model = MatrixCompletion(cv=4, offsets=False).fit(pairs[:7], v[:7])
+    assert model.radius_ in model.radii_
+    with pytest.raises(ValueError, match="cv must be at most the number of entries, 7, got 8"):
+        MatrixCompletion(cv=8).fit(pairs[:7], v[:7])
