@@ -302,3 +302,35 @@ def test_as_many_pairs_join_as_there_are_factors(monkeypatch):
     complete(seen(), 4.0, 0.0, Deadline(0.0), start=start)
     complete(seen(), 4.0, 0.0, Deadline(0.0))
     assert asked == [(11, 11), (0, 8)]
+
+
+def test_the_solution_that_makes_weights_is_a_loose_one_and_factors_are_balanced():
+    """As by hand: solved from 0 to 3 %, whatever is asked for of the second."""
+    view = by_frequency(seen())
+    for radius in (1.0, 3.0, 10.0, 30.0):
+        first = complete(view, radius, 3e-2, Deadline(None))
+        weighted, _ = solve(seen(), "adaptive", radius, 1e-9, Deadline(None), 200)
+        second, _ = by_solution(view, first, radius)
+        np.testing.assert_array_equal(weighted.rows.gains, second.rows.gains)
+        left, right = weighted.found.left, weighted.found.right
+        sizes = np.linalg.svd(left @ right.T, compute_uv=False)[: left.shape[1]]
+        for side in (left, right):
+            np.testing.assert_allclose(side.T @ side, np.diag(sizes), atol=1e-9 * sizes[0])
+
+
+def test_a_walk_begins_where_the_last_ended(monkeypatch):
+    from adafw.fitting import weighting
+
+    begun, ended, real = [], [], weighting.solve
+
+    def solved(seen, norm, radius, tol, deadline, max_iter, start):
+        begun.append(start)
+        found, end = real(seen, norm, radius, tol, deadline, max_iter, start)
+        ended.append(end)
+        return found, end
+
+    monkeypatch.setattr(weighting, "solve", solved)
+    list(walk(seen(), "frequency", [0.5, 1.0, 2.0], 1e-3, Deadline(None), 100))
+    assert begun[0] is None
+    assert begun[1] is ended[0]
+    assert begun[2] is ended[1]

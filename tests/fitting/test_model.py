@@ -242,3 +242,10 @@ def test_a_model_predicts_by_its_loss_in_float64(model):
     losses = one.predictor.losses(np.array([[0.1, 0.1], [1.0, 1.0]]), np.zeros(2))
     np.testing.assert_allclose(losses, [0.2**2, 2 * 0.25 * 2 - 0.25**2])
     assert one.n_features == 2
+
+
+def test_a_file_that_swells_is_told_as_such(tmp_path):
+    """Nothing is unpacked that is larger than the file itself."""
+    np.savez_compressed(tmp_path / "m.npz", header=np.zeros(10**6, np.uint8))
+    with pytest.raises(ValueError, match=r"m\.npz must unpack to at most .*, got 1 MB"):
+        LinearModelFile.load(tmp_path / "m.npz")

@@ -310,3 +310,36 @@ def test_folds_are_fitted_on_threads_of_their_own_alone(monkeypatch):
     halves = [(np.arange(30), np.arange(30, 60))]
     score_radii(apart(n_jobs=4), np.ones(1), halves, lambda *_: 0.0, Deadline(None), 4)
     assert asked == [None]
+
+
+def test_fits_along_a_path_begin_where_the_last_ended_and_sharpen_where_nothing_binds(monkeypatch):
+    """A hundred times each time that the solution is inside the set."""
+    from adafw.fitting import radii
+
+    asked, found, real = [], [], radii.fit_targets
+
+    def fitted(design, targets, plan, *, starts, deadline):
+        asked.append((plan.settings.radius, plan.settings.tol, starts))
+        found.append(real(design, targets, plan, starts=starts, deadline=deadline))
+        return found[-1]
+
+    monkeypatch.setattr(radii, "fit_targets", fitted)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X @ [1.0, -0.5] + rng.normal(size=40)
+    given = Settings(loss="squared", algorithm="FW", fit_intercept=False, max_epochs=300)
+    _, bound = approximate(
+        Problem(X, y, None, given, "regression"), 0.1, 0.0, math.inf, Deadline(None)
+    )
+    assert asked[0][2] == [None]
+    values = [np.mean(y**2)]
+    sharper = 1.0
+    for (radius, tol, starts), now in zip(asked, found, strict=True):
+        assert tol == pytest.approx(sharper * bound / 2 / values[-1], rel=1e-6)
+        if len(values) > 1:
+            np.testing.assert_array_equal(starts[0], coef)
+        coef = now.predictor.coef[0]
+        values.append(np.mean((X @ coef - y) ** 2))
+        if 1.01 * np.abs(coef).sum() <= radius:
+            sharper *= 0.01
+    assert sharper < 1
