@@ -333,7 +333,7 @@ def test_fits_along_a_path_begin_where_the_last_ended_and_sharpen_where_nothing_
     )
     assert asked[0][2] == [None]
     values = [np.mean(y**2)]
-    sharper = 1.0
+    sharper, coef = 1.0, None
     for (radius, tol, starts), now in zip(asked, found, strict=True):
         assert tol == pytest.approx(sharper * bound / 2 / values[-1], rel=1e-6)
         if len(values) > 1:
