@@ -516,7 +516,7 @@ def test_generated_data_are_what_their_formulas_say():
     )
     A, y = datasets.matching(6, 4, noise=0.0)
     F, G = A[:4, :6].toarray().T, y.reshape(6, 4)
-    order = [int(np.flatnonzero((F == g).all(axis=1))[0]) for g in G]
+    order = [int(np.flatnonzero((g == F).all(axis=1))[0]) for g in G]
     assert sorted(order) == list(range(6))
     P = np.eye(6)[order]
     np.testing.assert_allclose(A @ P.ravel(), y)
