@@ -2,6 +2,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import inspect
 import threading
 import zipfile
 
@@ -391,3 +392,137 @@ def test_tiny_shakespeare_is_numbered_by_its_alphabet(empty_store, monkeypatch):
     text = datasets.tiny_shakespeare()
     assert text.alphabet == " ,beot"
     assert "".join(text.alphabet[i] for i in text.ids) == "to be,"
+
+
+def test_the_original_of_rcv1_is_known_by_its_size(empty_store, monkeypatch):
+    """Ids of LIBSVM's file count from 1, also where no line has the first or the last."""
+    monkeypatch.setattr("adafw.datasets.text._RCV1_SHAPE", (2, 6))
+    monkeypatch.setattr("adafw.datasets.text._RCV1_ENTRIES", 3)
+    (empty_store / "rcv1_train.binary").write_text("1 2:0.5 4:0.25\n-1 3:1\n")
+    data = datasets.rcv1()
+    wanted = [[0, 0.5, 0, 0.25, 0, 0], [0, 0, 1, 0, 0, 0]]
+    np.testing.assert_array_equal(data.A.toarray(), wanted)
+    np.testing.assert_array_equal(data.y, [1, -1])
+    assert (data.name, data.description, data.is_stand_in) == (
+        "RCV1", "LIBSVM's rcv1_train.binary", False,
+    )  # fmt: skip
+    for lines in ("1 2:0.5 4:0.25\n", "1 2:0.5\n-1 3:1\n", "1 2:0.5\n-1 3:1\n-1 3:1\n"):
+        (empty_store / "rcv1_train.binary").write_text(lines)
+        with pytest.raises(ValueError, match=r"2 rows with 3 entries, got \d with \d; remove it"):
+            datasets.rcv1()
+
+
+def test_imdb_is_read_in_its_order(empty_store):
+    names = ["ids_train", "offsets_train", "y_train", "ids_test", "offsets_test", "y_test"]
+    arrays = {name: np.arange(k + 1) for k, name in enumerate(names)}
+    np.savez(empty_store / "imdb_subwords8k_ids.npz", **dict(reversed(arrays.items())))
+    data = datasets.imdb()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(getattr(data, name), array)
+    assert (data.vocabulary, data.name) == (8185, "IMDB")
+
+
+def test_a_table_of_years_that_is_not_whole_is_refused(empty_store):
+    (empty_store / "YearPredictionMSD.txt").write_text("1999,1,2\n")
+    with pytest.raises(ValueError, match="515345 lines of 91 numbers, got 3 numbers; remove it"):
+        datasets.year_prediction()
+
+
+def test_own_files_say_what_they_are(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:0.1 2:3\n")
+    data = datasets.from_libsvm(path, zero_based=True, dtype="float32", n_features=4, threads=1)
+    assert data.A.toarray().tolist() == [[0, np.float32(0.1), 3, 0]]
+    assert (data.A.dtype, data.description) == (np.float32, f"LIBSVM file {path}")
+    assert not data.is_stand_in
+    datasets.save_parts(tmp_path / "parts", data.A, data.y)
+    again = datasets.from_parts(tmp_path / "parts")
+    assert again.label == "parts (1 x 4)"
+    assert again.description == f"mapped parts in {tmp_path / 'parts'}"
+    np.testing.assert_array_equal(again.y, [1])
+
+
+def test_first_rows_are_rows_with_their_targets():
+    data = datasets.Dataset(np.arange(6.0).reshape(3, 2), np.array([5, 6, 7]), "n", "d", True)
+    part = data.first(2)
+    assert part.A.tolist() == [[0, 1], [2, 3]]
+    assert part.y.tolist() == [5, 6]
+    assert data.first(4) is data
+    assert "STAND-IN: d" in data.label
+
+
+def test_an_earlier_name_of_a_file_comes_first(empty_store):
+    (empty_store / "b").touch()
+    assert store.find("a", "b") == empty_store / "b"
+    (empty_store / "a").touch()
+    assert store.find("a", "b") == empty_store / "a"
+    assert store.find("c") is None
+    (empty_store / "folder").mkdir()
+    assert store.find("folder") is None
+
+
+def test_a_home_directory_is_spelt_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ADAFW_DATA", "~/data")
+    assert datasets.data_directory() == tmp_path / "data"
+
+
+def test_what_is_missing_is_told_with_its_ways_out(empty_store):
+    told = store.missing("It", ("a", "b"), "http://x/a", "no way")
+    assert str(told) == (
+        f"It was not found: {empty_store} has no a and no b, and fetching it from http://x/a failed"
+        " (no way); put a there (from http://x/a), or set ADAFW_DATA to the directory that has it."
+    )
+    assert str(store.missing("It", ("a",))) == (
+        f"It was not found: {empty_store} has no a; put a there, or set ADAFW_DATA to the "
+        "directory that has it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (datasets.support_vector, {"m": 0}), (datasets.support_vector, {"n": 0}),
+        (datasets.text_like, {"m": 0}), (datasets.text_like, {"n": 0}),
+        (datasets.text_like, {"nonzeros": 0}), (datasets.correlated_regression, {"m": 0}),
+        (datasets.correlated_regression, {"n": 0}), (datasets.low_rank, {"n": 0}),
+        (datasets.low_rank, {"rank": 0}), (datasets.low_rank, {"share": 1.5}),
+        (datasets.low_rank, {"noise": -1}), (datasets.matching, {"n": 0}),
+        (datasets.matching, {"features": 0}), (datasets.matching, {"noise": -1}),
+    ],
+)  # fmt: skip
+def test_sizes_of_generated_data_are_checked(make, wrong):
+    small = {"m": 3, "n": 3} if "m" in inspect.signature(make).parameters else {"n": 3}
+    (key,) = wrong
+    with pytest.raises(ValueError, match=f"{key} must be"):
+        make(**{**small, **wrong})
+
+
+def test_generated_data_are_what_their_formulas_say():
+    """Shares of signs and flips, ranks, and assignments, as they are described."""
+    A, y = datasets.support_vector(4000, 30, seed=5)
+    share = np.diff(A.tocsc().indptr) / 4000
+    np.testing.assert_allclose(share, 1 / np.arange(1, 31), atol=0.03)
+    assert set(np.unique(A.data)) == {-1, 1}
+    u = np.sign(np.linalg.lstsq(A.toarray(), y, rcond=None)[0])
+    assert np.mean(np.where(A @ u >= 0, 1.0, -1.0) != y) == pytest.approx(0.05, abs=0.015)
+    A, y = datasets.low_rank(40, rank=2, share=1.0, noise=0.0)
+    assert A.shape == (1600, 1600)
+    entries = np.zeros(1600)
+    entries[A.indices] = y
+    assert np.linalg.matrix_rank(entries.reshape(40, 40)) == 2
+    assert datasets.low_rank(200, rank=50, share=1.0, noise=0.0)[1].var() == pytest.approx(
+        1, abs=0.1
+    )
+    A, y = datasets.matching(6, 4, noise=0.0)
+    F, G = A[:4, :6].toarray().T, y.reshape(6, 4)
+    order = [int(np.flatnonzero((g == F).all(axis=1))[0]) for g in G]
+    assert sorted(order) == list(range(6))
+    P = np.eye(6)[order]
+    np.testing.assert_allclose(A @ P.ravel(), y)
+    A, y = datasets.correlated_regression(5000, 8, seed=2)
+    assert y.mean() == pytest.approx(1998, abs=1)
+    scale = A.std(axis=0)
+    assert scale[-1] > 100 * scale[0]
+    values = np.linalg.eigvalsh(np.cov((A / np.logspace(0, 3, 8)).T))[::-1]
+    np.testing.assert_allclose(values, 1 / np.arange(1, 9), rtol=0.15)

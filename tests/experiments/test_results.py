@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 
 from adafw.experiments import results
-from adafw.experiments.convex.measures import lower_bound, seconds_to
+from adafw.experiments.convex.measures import doubt, each_seconds_to, lower_bound, seconds_to
 from adafw.experiments.outcome import Curve, Outcome
-from adafw.experiments.spread import quartile_band, quartiles
+from adafw.experiments.spread import (
+    deviation_band,
+    mean_and_deviation,
+    mean_curve,
+    quartile_band,
+    quartiles,
+)
 from adafw.recorder import Trace
 
 
@@ -82,3 +88,89 @@ def test_reference_is_the_best_lower_bound():
     better = {**table, "lower_bound": 0.75}
     extras = {"reference": {"p": {"records": [list(better.values())]}}}
     assert lower_bound(replace(outcome, extras=extras), case) == 0.75
+
+
+def test_long_bands_are_drawn_on_150_places():
+    cpu = np.geomspace(1, 100, 400)
+    x, middle, _, _ = quartile_band([trace(cpu, 1 / cpu)], "cpu_seconds", "gap")
+    np.testing.assert_allclose(x, np.geomspace(1, 100, 150))
+    np.testing.assert_allclose(middle, 1 / x)
+    x, *_ = quartile_band([trace(cpu[:150], 1 / cpu[:150])], "cpu_seconds", "gap")
+    np.testing.assert_allclose(x, cpu[:150])
+
+
+def test_runs_that_share_no_time_have_no_band():
+    early = trace(np.array([1.0, 2]), np.array([2.0, 1]))
+    late = trace(np.array([2.0, 3]), np.array([2.0, 1]))
+    assert quartile_band([early, late], "cpu_seconds", "gap") is None
+
+
+def test_of_records_at_one_time_the_last_counts_and_what_is_no_number_does_not():
+    one = trace(np.array([1.0, 1, 2, 3]), np.array([9.0, 4, np.inf, 1]))
+    x, middle, *_ = quartile_band([one], "cpu_seconds", "gap")
+    np.testing.assert_allclose(x, [1, 3])
+    np.testing.assert_allclose(middle, [4, 1])
+    shifted = quartile_band([one], "cpu_seconds", "gap", 0.5)
+    np.testing.assert_allclose(shifted[1], [3.5, 0.5])
+
+
+def test_means_and_deviations():
+    assert mean_and_deviation(np.array([1.0, 3.0])) == {
+        "mean": 2,
+        "deviation": pytest.approx(2**0.5),
+    }
+    assert mean_and_deviation(np.array([4.0])) == {"mean": 4, "deviation": 0}
+    runs = [trace(np.array([0.0, 1, 2]), np.array(g)) for g in ([9.0, 1, 4], [9.0, 3, 6])]
+    np.testing.assert_array_equal(mean_curve(runs, "gap"), [9, 2, 5])
+    x, middle, low, high = deviation_band(runs, "cpu_seconds", "gap")
+    np.testing.assert_array_equal(x, [1, 2])  # random weights tell nothing
+    np.testing.assert_array_equal(middle, [2, 5])
+    np.testing.assert_allclose(low, [2 - 2**0.5, 5 - 2**0.5])
+    np.testing.assert_allclose(high, [2 + 2**0.5, 5 + 2**0.5])
+    _, middle, low, high = deviation_band(runs[:1], "cpu_seconds", "gap")
+    assert (low == middle).all()
+    assert (high == middle).all()
+    named = [{"train_loss": r["gap"], "cpu_seconds": r["cpu_seconds"]} for r in runs]
+    low = deviation_band(named, "cpu_seconds", "train_loss")[2]
+    np.testing.assert_allclose(low, [1, 4])  # on a logarithmic axis, no lower than the runs
+
+
+def test_where_and_by_what_runs_were_made():
+    made = [
+        {"date": "2024-05-02", "source": "b"}, {"date": "2024-05-01", "source": "a"},
+        {"date": "2024-05-03", "source": "b"},
+    ]  # fmt: skip
+    assert results._provenance(made) == {
+        "first": "2024-05-01", "last": "2024-05-03", "sources": ["a", "b"],
+    }  # fmt: skip
+    assert results._provenance([]) == {"first": None, "last": None, "sources": []}
+    assert results.version("no such package") == "not installed"
+    about = results.environment(3)
+    assert (about["processes"], about["threads_per_process"]) == (3, 1)
+    assert about["packages"]["numpy"] == np.__version__
+    assert about["processor"]
+
+
+def test_the_doubt_about_a_minimum():
+    """The lowest value of all runs above the best bound, but no less than its last digit."""
+    table = dict.fromkeys(Trace.columns, 0.0)
+
+    def outcome(value):
+        rows = [tuple({**table, "lower_bound": 2.0, "value": v}.values()) for v in (9.0, value)]
+        return Outcome(None, {}, (Curve(CASE, None, {0: Trace(rows)}, {}),))
+
+    assert doubt(outcome(2.5), CASE) == 0.5
+    assert doubt(outcome(2.0), CASE) == pytest.approx(2e-15)
+
+
+CASE = SimpleNamespace(name="p")
+
+
+def test_a_time_between_records_is_that_of_an_even_fall():
+    a = trace(np.array([1.0, 3]), np.array([np.inf, 1]))
+    assert seconds_to(curve(a), 4) == 3  # from infinity nothing falls evenly
+    b = trace(np.array([0.0, 2, 3]), np.array([8.0, 2, 0]))
+    assert seconds_to(curve(b), 4) == pytest.approx(1.0)
+    assert seconds_to(curve(b), 1) == 3
+    assert each_seconds_to(curve(a, b), 4).tolist() == [3, pytest.approx(1.0)]
+    assert seconds_to(curve(a, b, b), 4) == pytest.approx(1.0)

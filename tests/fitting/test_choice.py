@@ -9,7 +9,7 @@ import pytest
 import adafw
 from adafw import gradients, losses, steps
 from adafw.fitting import Settings
-from adafw.fitting.choice import automatic, choose, exact, rate_of
+from adafw.fitting.choice import automatic, choose, exact, rate_of, search
 from adafw.fitting.settings import Plan
 
 
@@ -123,3 +123,45 @@ def test_what_is_given_is_taken():
         chosen(algorithm=own, learning_rate=0.1)
     with pytest.raises(ValueError, match="'FW' has no learning rate"):
         chosen(algorithm="FW", learning_rate=0.1)
+
+
+def test_a_loss_without_second_derivatives_has_no_corrective_steps():
+    """Beyond what passes over all data are cheap for, batches are all that is left."""
+
+    class Plain(losses.Logistic):
+        second = losses.Loss.second
+
+    plan = Plan(Settings(), Plain(), adafw.L1Ball(1.0))
+    made = automatic(design(600, stored=50_000_001), plan)(learning_rate=0.5)
+    assert made.name == "AdaGrad"
+    assert automatic(design(600, stored=50_000_000), plan)().name == "Spectral"
+    small = automatic(design(10, stored=50_000_001), plan)(learning_rate=0.5)
+    assert small.name == "AdaGrad"
+
+
+def test_matrices_have_no_metric_of_their_columns():
+    data = design(600)
+    data.rows.shape = (1000, 20, 30)
+    chosen = exact(data, adafw.LpBall(1.0, 3.0), True)
+    assert chosen.name == "Spectral"
+    assert chosen.step.scale is None
+
+
+def test_the_rate_of_an_algorithm_that_is_given_is_told():
+    plan = Plan(Settings(algorithm=adafw.AdaCSFW(0.2)), losses.Logistic(), adafw.L1Ball(1.0))
+    assert choose(design(20), plan, None).learning_rate == 0.2
+
+
+def test_a_search_is_short_and_within_its_seconds(monkeypatch):
+    asked = []
+
+    def tune(f, constraint, make, **how):
+        asked.append((f, constraint, make(0.3).step.learning_rate(0), how))
+        return SimpleNamespace(learning_rate=7.0)
+
+    monkeypatch.setattr("adafw.fitting.choice.tune", tune)
+    assert search("f", "set", adafw.AdaCSFW, 9.0) == 7.0
+    how = {"max_epochs": 5, "record_every": 10**9, "progress": False, "total_seconds": 9.0}
+    assert asked == [("f", "set", 0.3, how)]
+    search("f", "set", adafw.AdaCSFW)
+    assert asked[1][3]["total_seconds"] == math.inf

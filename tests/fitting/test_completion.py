@@ -1,10 +1,22 @@
 """Offsets, weights and ends of matrix completions, each by hand."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from adafw import losses
-from adafw.fitting.completion import SHRINK, Offsets, complete, fit_offsets, smallest_radius
+from adafw.fitting import completion
+from adafw.fitting.completion import (
+    SHRINK,
+    Offsets,
+    complete,
+    fit_offsets,
+    leading_pairs,
+    norm_from_above,
+    smallest_radius,
+)
 from adafw.fitting.core import Deadline
 from adafw.fitting.weighting import Map, by_frequency, by_solution, solve, walk
 from adafw.steps.corrective.observed import Observed
@@ -141,3 +153,184 @@ def test_a_walk_ends_with_the_time():
         alone = complete(seen(), radius, 1e-6, Deadline(None))
         assert abs(one.value - alone.value) <= one.gap + alone.gap
     assert list(walk(seen(), "nuclear", radii, 1e-4, Deadline(0.0), 100)) == []
+
+
+@pytest.mark.parametrize("shape", [(9, 6), (7, 20), (30, 5)])
+def test_rows_and_columns_beyond_those_seen_have_no_offset(shape):
+    found = fit_offsets(ROWS, COLS, shape, Y, losses.Squared())
+    same = fit_offsets(ROWS, COLS, SHAPE, Y, losses.Squared())
+    assert found.mean == same.mean
+    np.testing.assert_array_equal(found.rows, np.append(same.rows, np.zeros(shape[0] - 7)))
+    np.testing.assert_array_equal(found.cols, np.append(same.cols, np.zeros(shape[1] - 5)))
+
+
+def test_offsets_of_other_losses_are_where_their_sum_is_least():
+    """c SHRINK a is what the slopes of a row add up to, c being the loss's curvature."""
+    loss, y = losses.Logistic(), np.where(np.median(Y) < Y, 1.0, -1.0)
+    found = fit_offsets(ROWS, COLS, SHAPE, y, loss)
+    z = found.mean + found.rows[ROWS] + found.cols[COLS]
+    slopes = -y / (1 + np.exp(y * z))
+    assert abs(slopes.sum()) < 0.02
+    for which, offsets in ((ROWS, found.rows), (COLS, found.cols)):
+        sums = np.bincount(which, slopes, minlength=len(offsets))
+        np.testing.assert_allclose(sums, -0.25 * SHRINK * offsets, atol=0.02)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("slack", [0.3, 10.0])
+def test_the_bound_of_a_large_norm_is_that_of_its_formula(monkeypatch, turned, slack):
+    """sqrt(ritz / (1 - error)): Lanczos steps from a random vector, by a basis of their space."""
+    monkeypatch.setattr(completion, "DENSE", 10)
+    A = np.random.default_rng(4).normal(size=(80, 60))
+    A = A.T if turned else A
+    exact = np.linalg.norm(A, 2)
+    below = 0.9 * exact
+    chance = math.log(1.648 * math.sqrt(60) / 1e-12)
+    relative = min(0.5, slack / below)
+    steps = min(60, math.ceil((chance / math.sqrt(2 * relative) + 1) / 2))
+    assert steps < 60 or slack < 1
+    B = A.T @ A if not turned else A @ A.T
+    basis = [np.random.default_rng(1).standard_normal(60)]
+    for _ in range(steps):
+        for q in basis[:-1] * 2:
+            basis[-1] -= (q @ basis[-1]) * q
+        basis[-1] /= np.linalg.norm(basis[-1])
+        basis.append(B @ basis[-1])
+    Q = np.array(basis[:steps])
+    ritz = np.linalg.eigvalsh(Q @ B @ Q.T)[-1]
+    error = (chance / (2 * steps - 1)) ** 2 if steps < 60 else 0.0
+    wanted = math.sqrt(max(ritz, below**2) / max(1 - error, 1e-3))
+    found = norm_from_above(sparse.csr_array(A), below, slack)
+    assert found == pytest.approx(wanted, rel=1e-6)
+    assert found >= exact
+
+
+def test_lanczos_steps_end_with_the_space_they_span(monkeypatch):
+    """A matrix of rank 2 is known after two; so are its singular values."""
+    monkeypatch.setattr(completion, "DENSE", 1)
+    A = np.zeros((4, 3))
+    A[0, 0], A[1, 1], A[2, 2] = 5.0, 5.0, 5.0
+    products = []
+
+    class Counted:
+        shape = A.shape
+        T = property(lambda self: A.T)
+
+        def __matmul__(self, v):
+            products.append(1)
+            return A @ v
+
+    assert norm_from_above(Counted(), 5.0, 1e-6) >= 5.0
+    assert len(products) == 1
+
+
+def test_leading_pairs_are_singular_ones():
+    A = sparse.csr_array(np.random.default_rng(2).normal(size=(12, 9)))
+    u, s, v = np.linalg.svd(A.toarray())
+    U, found, V = leading_pairs(A, np.zeros((9, 0)), 3)
+    np.testing.assert_allclose(found, s[:3], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(U * u[:, :3], axis=0)), 1, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(V * v[:3].T, axis=0)), 1, rtol=1e-9)
+    np.testing.assert_allclose(U * found @ V.T, U @ U.T @ A @ V @ V.T, atol=1e-9)
+    assert leading_pairs(A[:2], np.zeros((9, 0)), 5)[1].shape == (2,)
+
+
+def test_a_solution_of_zero_makes_no_weights():
+    view = by_frequency(seen())
+    found = complete(view, 3.0, 1.0, Deadline(0.0))
+    assert found.left.shape == (7, 0)
+    assert by_solution(view, found, 3.0) == (view, None)
+
+
+def test_rows_that_were_seen_alike_count_alike():
+    """Squares of columns' lengths, for conditioning: those of the whole matrix."""
+    vectors = np.linalg.qr(RNG.normal(size=(6, 2)))[0]
+    one = Map(np.ones(6), vectors, np.array([2.0, 3.0]))
+    np.testing.assert_allclose(one.squares(), (one.toarray() ** 2).sum(axis=0))
+    scaled = Map(np.arange(1.0, 7.0), np.zeros((6, 0)), np.zeros(0))
+    np.testing.assert_allclose(scaled.squares(), np.arange(1.0, 7.0) ** 2)
+    view = by_frequency(seen())
+    left, right, bends = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2)), RNG.random(len(Y))
+    up, down = view.diagonals(bends, left, right)
+    A, B = view.rows.toarray(), view.cols.toarray()
+    H = np.zeros(SHAPE)
+    H[ROWS, COLS] = bends
+    np.testing.assert_allclose(up, np.diag(A)[:, None] ** 2 * (H @ (B @ right) ** 2), rtol=1e-9)
+    np.testing.assert_allclose(down, np.diag(B)[:, None] ** 2 * (H.T @ (A @ left) ** 2), rtol=1e-9)
+
+
+def test_a_value_is_never_further_above_than_what_the_loss_is_never_below():
+    """A ball so wide that the gap over it says nothing, and entries that are all but met."""
+    found = complete(seen(), 1e4, 0.0, Deadline(None), max_iter=3)
+    assert found.value < 1e-3
+    assert found.gap == found.value
+    assert found.lower_bound == 0
+
+
+def test_the_last_iteration_may_be_the_one_that_is_good_enough():
+    whole = complete(seen(), 4.0, 1e-6, Deadline(None))
+    again = complete(seen(), 4.0, 1e-6, Deadline(None), max_iter=whole.n_iter)
+    assert (again.status, again.n_iter) == ("converged", whole.n_iter)
+    short = complete(seen(), 4.0, 1e-6, Deadline(None), max_iter=whole.n_iter - 1)
+    assert (short.status, short.n_iter) == ("max_iter", whole.n_iter - 1)
+
+
+def test_a_billionth_of_the_value_is_no_progress():
+    class Creeping(Observed):
+        steps = 0
+
+        def value(self, z):
+            self.steps += 1
+            return 5.0 - 1e-12 * self.steps
+
+    view = Creeping(ROWS, COLS, SHAPE, Y, np.zeros(len(Y)), losses.Squared())
+    found = complete(view, 4.0, 0.0, Deadline(None), max_iter=30)
+    assert (found.status, found.n_iter) == ("stalled", 5)
+
+
+def test_as_many_pairs_join_as_there_are_factors(monkeypatch):
+    asked, real = [], completion.leading_pairs
+
+    def pairs(matrix, right, count):
+        asked.append((right.shape[1], count))
+        return real(matrix, right, count)
+
+    monkeypatch.setattr(completion, "leading_pairs", pairs)
+    rng = np.random.default_rng(3)
+    start = rng.normal(size=(7, 11)), rng.normal(size=(5, 11))
+    monkeypatch.setattr(completion, "balanced", lambda left, right, radius: (left, right))
+    complete(seen(), 4.0, 0.0, Deadline(0.0), start=start)
+    complete(seen(), 4.0, 0.0, Deadline(0.0))
+    assert asked == [(11, 11), (0, 8)]
+
+
+def test_the_solution_that_makes_weights_is_a_loose_one_and_factors_are_balanced():
+    """As by hand: solved from 0 to 3 %, whatever is asked for of the second."""
+    view = by_frequency(seen())
+    for radius in (1.0, 3.0, 10.0, 30.0):
+        first = complete(view, radius, 3e-2, Deadline(None))
+        weighted, _ = solve(seen(), "adaptive", radius, 1e-9, Deadline(None), 200)
+        second, _ = by_solution(view, first, radius)
+        np.testing.assert_array_equal(weighted.rows.gains, second.rows.gains)
+        left, right = weighted.found.left, weighted.found.right
+        sizes = np.linalg.svd(left @ right.T, compute_uv=False)[: left.shape[1]]
+        for side in (left, right):
+            np.testing.assert_allclose(side.T @ side, np.diag(sizes), atol=1e-9 * sizes[0])
+
+
+def test_a_walk_begins_where_the_last_ended(monkeypatch):
+    from adafw.fitting import weighting
+
+    begun, ended, real = [], [], weighting.solve
+
+    def solved(seen, norm, radius, tol, deadline, max_iter, start):
+        begun.append(start)
+        found, end = real(seen, norm, radius, tol, deadline, max_iter, start)
+        ended.append(end)
+        return found, end
+
+    monkeypatch.setattr(weighting, "solve", solved)
+    list(walk(seen(), "frequency", [0.5, 1.0, 2.0], 1e-3, Deadline(None), 100))
+    assert begun[0] is None
+    assert begun[1] is ended[0]
+    assert begun[2] is ended[1]

@@ -1,7 +1,9 @@
 """Many targets of one design: one digest, any number of threads, deadline, checkpoints."""
 
+import math
 import os
 import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -300,3 +302,222 @@ def test_predictor_is_made_of_the_fits():
         assert fit.value == pytest.approx(mean, rel=1e-12)
     losses = fitted.predictor.losses(A, targets.classes[targets.labels])
     assert losses.mean() == pytest.approx(sum(fit.value for fit in fitted.fits), rel=1e-12)
+
+
+def test_a_deadline_counts_down_to_zero(clock):
+    assert Deadline().left == Deadline(math.inf).left == math.inf
+    end = Deadline(5.0)
+    clock.sleep(3)
+    assert end.left == 2
+    clock.sleep(3)
+    assert end.left == 0
+    later = Deadline(7.0)
+    later.cut()
+    assert later.left == 0
+    with pytest.raises(ValueError, match="max_seconds must be"):
+        Deadline(math.nan)
+
+
+def test_a_checkpoint_is_written_when_it_is_time_to(tmp_path, clock):
+    """Each fit has its own time, from its beginning and then from its last write on."""
+    A, targets = problem()
+    now = fit_targets(Design(A), targets, plan(**{**LONG, "max_epochs": 2})).fits[0].resume
+    kept = Checkpoint(tmp_path / "c", {}, every_seconds=8.0)
+
+    def written(k):
+        (tmp_path / "c").unlink(missing_ok=True)
+        kept.keep(k, now)
+        return (tmp_path / "c").exists()
+
+    assert kept.begin(0) is None
+    clock.sleep(7)
+    kept.begin(1)
+    assert not written(0)
+    clock.sleep(1)
+    assert written(0)
+    assert not written(1)
+    clock.sleep(7)
+    assert not written(0)
+    assert written(1)
+    clock.sleep(1)
+    assert written(0)
+    assert kept.begin(0).learning_rate == now.learning_rate
+    assert Checkpoint().every_seconds == 10
+    Checkpoint(None, {}, 0.0).keep(0, now, always=True)  # to nowhere
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "SVRF"])
+def test_fits_of_several_outputs_survive_in_a_checkpoint(tmp_path, algorithm):
+    """Intercepts are then one a class, of finished fits and of those that go on."""
+    A, y = problem()
+    targets = Targets.of_classes(y.labels, joint=True)
+
+    def settings(**changes):
+        given = Settings(algorithm=algorithm, radius=3.0, tol=0, multi_class="multinomial")
+        return targets.plan(replace(given, **changes), A.shape[1])
+
+    whole = fit_targets(Design(A), targets, settings(max_epochs=6)).fits[0]
+    begun = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
+    with pytest.raises(RuntimeError, match="killed"):
+        fit_targets(
+            Design(A), targets, settings(max_epochs=6), checkpoint=begun, watch=killed_after(2)
+        )
+    back = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
+    back.load()
+    known = begun.current[0].batch_intercept
+    assert np.shape(known) == (4,)
+    np.testing.assert_array_equal(back.current[0].batch_intercept, known)
+    (rest,) = fit_targets(Design(A), targets, settings(max_epochs=6), checkpoint=back).fits
+    np.testing.assert_array_equal(rest.coef, whole.coef)
+    np.testing.assert_array_equal(rest.intercept, whole.intercept)
+    done = Checkpoint(tmp_path / "c", {})
+    done.load()
+    again = done.finished[0]
+    np.testing.assert_array_equal(again.coef, whole.coef)
+    np.testing.assert_array_equal(again.intercept, whole.intercept)
+    for name in ("value", "gap", "lower_bound", "violation", "n_iter", "status", "algorithm"):
+        assert getattr(again, name) == getattr(whole, name), name
+
+
+def killed_after(records):
+    seen = []
+
+    def watch(k, record):
+        seen.append(k)
+        if len(seen) > records:
+            raise RuntimeError("killed")
+
+    return watch
+
+
+@pytest.mark.parametrize("when", ["submitting", "waiting"])
+def test_a_handler_of_the_users_own_ends_all_fits_too(monkeypatch, when):
+    """It raises KeyboardInterrupt in the main thread, which hands out work or waits for it."""
+    waiting = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *work):
+            self.submitted += 1
+            if when == "submitting" and self.submitted == 3:
+                signal.raise_signal(signal.SIGINT)
+            future = super().submit(*work)
+            result = future.result
+            future.result = lambda: (waiting.set(), result())[1]
+            return future
+
+    def own(signum, frame):
+        raise KeyboardInterrupt
+
+    def watch(k, record):
+        if when == "waiting" and k == 0 and not struck and waiting.wait(60):
+            struck.append(k)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    struck = []
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", Pool)
+    A, targets = problem()
+    old = signal.signal(signal.SIGINT, own)
+    try:
+        fitted = fit_targets(
+            Design(A), targets, plan(**LONG, n_jobs=2), watch=watch, deadline=Deadline(300.0)
+        )
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert fitted.interrupted
+    statuses = [fit.status for fit in fitted.fits]
+    assert set(statuses) <= {"interrupted", "not started"}
+    assert statuses[3] == "not started"
+
+
+def written(path, coef=None, good=False, **numbers):
+    """A checkpoint of one finished fit, with changes, and if asked for of a good one before it."""
+    A, targets = problem()
+    fit = fit_targets(Design(A), targets, plan(max_epochs=1)).fits[0]
+    kept = Checkpoint(path, {})
+    kept.current[1] = replace(fit.resume, learning_rate=math.nan)
+    if good:
+        kept.finish(5, fit)
+    kept.finish(0, replace(fit, coef=fit.coef if coef is None else coef, **numbers))
+    return fit
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"coef": np.array(1.0)},
+        {"coef": np.ones((4, 3))},
+        {"coef": np.ones((4, 3)), "intercept": np.ones(2)},
+        {"intercept": np.ones(3)},
+        {"coef": np.arange(3)},
+        {"coef": np.full(3, np.inf)},
+    ],
+    ids=["single", "one for three", "two for three", "three for one", "whole numbers", "infinite"],
+)
+def test_coefficients_and_intercepts_of_a_checkpoint_belong_together(tmp_path, change):
+    written(tmp_path / "c", good=True, **change)
+    back = Checkpoint(tmp_path / "c", {})
+    with pytest.raises(ValueError, match="must be a whole checkpoint of adafw, got a damaged one"):
+        back.load()
+    assert back.finished == back.current == {}
+
+
+def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
+    """NaN, which JSON has not, among them; a fit that is done is no longer on its way."""
+    fit = written(tmp_path / "c", gap=math.nan)
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (list(back.finished), list(back.current)) == ([0], [1])
+    again = back.finished[0]
+    assert math.isnan(again.gap)
+    assert math.isnan(back.current[1].learning_rate)
+    assert back.current[1].batch_intercept == fit.resume.batch_intercept
+    for name in ("value", "lower_bound", "violation", "n_iter", "status", "algorithm", "intercept"):
+        assert getattr(again, name) == getattr(fit, name), name
+    back.finish(1, again)
+    last = Checkpoint(tmp_path / "c", {})
+    last.load()
+    assert (sorted(last.finished), last.current) == ([0, 1], {})
+
+
+def test_one_target_needs_no_threads(monkeypatch):
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", None)
+    A, targets = problem(classes=2)
+    assert len(targets) == 1
+    assert fit_targets(Design(A), targets, plan(n_jobs=4)).fits[0].status == "converged"
+
+
+def test_ctrl_c_before_any_fit_has_begun_is_told(monkeypatch):
+    class Struck(ThreadPoolExecutor):
+        def submit(self, *work):
+            if self.__dict__.setdefault("first", True):
+                self.first = False
+                signal.raise_signal(signal.SIGINT)
+            return super().submit(*work)
+
+    monkeypatch.setattr("adafw.fitting.core.ThreadPoolExecutor", Struck)
+    A, targets = problem()
+    fitted = fit_targets(Design(A), targets, plan(**LONG, n_jobs=2), deadline=Deadline(300.0))
+    assert {fit.status for fit in fitted.fits} == {"not started"}
+    assert fitted.interrupted
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_deadline_that_is_cut_ends_fits_at_their_next_record(n_jobs):
+    """Those that are not begun are told by plain Frank-Wolfe, which has no learning rate."""
+    A, targets = problem()
+    deadline = Deadline(None)
+    given = {**LONG, "algorithm": "AdaCSFW", "learning_rate": 1.0, "n_jobs": n_jobs}
+
+    def watch(k, record):
+        if record.iteration:
+            deadline.cut()
+
+    fitted = fit_targets(Design(A), targets, plan(**given), deadline=deadline, watch=watch)
+    statuses = [fit.status for fit in fitted.fits]
+    assert statuses == ["max_seconds"] * n_jobs + ["not started"] * (4 - n_jobs)
+    assert all(fit.n_iter < 500 for fit in fitted.fits)
+    assert fitted.fits[3].value == pytest.approx(np.log(2), abs=0.2)
+    assert not fitted.interrupted

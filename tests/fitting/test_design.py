@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
+from adafw import losses
 from adafw.fitting import Design
 
 
@@ -53,3 +54,66 @@ def test_weights_are_copies_of_rows_with_an_intercept_too(loss):
     assert weighted.f.value(x) == pytest.approx(copied.f.value(x), rel=1e-12)
     assert weighted.intercept(x) == pytest.approx(copied.intercept(x), rel=1e-9)
     np.testing.assert_allclose(weighted.f.gradient(x), copied.f.gradient(x), atol=1e-9)
+
+
+def test_numbers_whose_squares_overflow_are_refused():
+    y = np.ones(2)
+    Design(np.full((2, 1), 9e144)).risk(9e144 * y, losses.Squared(), True)
+    with pytest.raises(ValueError, match=r"features must be at most 1e\+145 in size"):
+        Design(np.full((2, 1), 1.1e145))
+    with pytest.raises(
+        ValueError, match=r"targets must be at most 1e\+145 in size.* got 1.1e\+145"
+    ):
+        Design(np.eye(2)).risk(np.array([1.0, -1.1e145]), losses.Squared(), True)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_value_at_any_intercept(weighted):
+    """By hand, with and without an intercept that is minimised over, for one output and several."""
+    rng = np.random.default_rng(0)
+    A, x, y = rng.normal(size=(9, 3)), rng.normal(size=3), rng.normal(size=9)
+    w = rng.random(9) if weighted else None
+    design = Design(A, w)
+    for loss, target in ((losses.Squared(), y), (losses.Logistic(), np.sign(y))):
+        for b in (0.0, 1.7):
+            risk = design.risk(target, loss, True)
+            by_hand = np.average(loss.value(A @ x + b, target), weights=w)
+            assert risk.value_at(x, b) == pytest.approx(by_hand)
+            assert risk.f.value(x) <= by_hand + 1e-12
+            best = np.average(loss.value(A @ x + risk.intercept(x), target), weights=w)
+            assert risk.f.value(x) == pytest.approx(best)
+    plain = design.risk(y, losses.Squared(), False)
+    assert plain.intercept(x) == 0
+    assert plain.value_at(x, 0.0) == pytest.approx(np.average((A @ x - y) ** 2, weights=w))
+    assert plain.value_at(x, 0.5) == pytest.approx(np.average((A @ x + 0.5 - y) ** 2, weights=w))
+    X, Y, b = rng.normal(size=(3, 2)), rng.normal(size=(9, 2)), np.array([0.3, -2.0])
+    joint = design.risk(Y, losses.Outputs(losses.Squared()), True)
+    by_hand = np.average(((A @ X + b - Y) ** 2).sum(axis=1), weights=w)
+    assert joint.value_at(X, b) == pytest.approx(by_hand)
+
+
+def test_a_sample_without_weight_counts_all_rows_alike():
+    A, y = np.arange(20.0).reshape(10, 2), np.where(np.arange(10) < 5, 1.0, -1.0)
+    weights = np.zeros(10)
+    weights[7] = 1.0
+    seen = set()
+    for seed in range(40):
+        part, _ = Design(A, weights).sample(y, 4, seed)
+        seen.add(part.weights is None)
+        assert part.weights is None or part.weights.sum() == 1
+    assert seen == {True, False}
+
+
+def test_a_sample_of_a_disk_is_a_tenth_of_memory_at_most(tmp_path, monkeypatch):
+    from adafw.datasets import load_parts, save_parts
+
+    save_parts(tmp_path / "parts", np.ones((100, 5)), np.arange(100.0))
+    B, y = load_parts(tmp_path / "parts", stream=True)
+    design = Design(B)
+    for memory, rows in ((10**9, 100), (60 * 100, 10), (60 * 205, 20), (1, 2)):
+        monkeypatch.setattr("adafw.fitting.design.machine_bytes", lambda memory=memory: memory)
+        part, some = design.sample(np.array(y), 1000, 0)
+        size = min(100, max(2, int(0.1 * memory * 100 / (12 * 500 + 1))))
+        assert size in (rows, rows - 1)
+        assert size - 2 <= len(some) <= max(2, size)
+        assert part.rows.shape[0] == len(some)

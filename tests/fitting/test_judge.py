@@ -9,7 +9,7 @@ import pytest
 import adafw
 from adafw.fitting import Design
 from adafw.fitting.choice import Choice
-from adafw.fitting.judge import PATIENCE, SHORT_PATIENCE, Judge
+from adafw.fitting.judge import PATIENCE, SHORT_PATIENCE, Judge, _over
 from adafw.recorder import Record
 
 
@@ -168,3 +168,37 @@ def test_what_is_returned_is_certified_as_it_is_rounded(dtype):
     lost = now.value - f.value(back)
     assert dtype is np.float32 or lost > 1e-10
     assert now.gap - exact == pytest.approx(lost, rel=1e-4, abs=1e-14)
+
+
+def test_less_than_a_hundredth_of_the_gap_is_no_progress():
+    one = judge(tol=0.0)
+    x = SimpleNamespace(x=np.zeros(4))
+    said = [one(x, record(k, 1.0, 0.5 * (1 - 0.002 * k))) for k in range(SHORT_PATIENCE + 1)]
+    assert said == [False] * SHORT_PATIENCE + [True]
+
+
+def test_a_bound_that_is_not_zero_has_rounding_errors():
+    """Four of the last digit of the value; a loss that reaches its bound of 0 has none."""
+    eps = float(np.finfo(np.float64).eps)
+    assert _over(2.0, 1.5) == 0.5 + 8 * eps
+    assert _over(2.0, 3.0) == 8 * eps
+    assert _over(-2.0, -3.0) == 1 + 8 * eps
+    assert _over(2.0, 0.0) == 2.0
+    assert judge().above(2.0, record(0, 2.0, 9.0, lower=1.5)) == 0.5 + 8 * eps
+    assert judge().above(2.0, record(0, 2.0, 9.0, lower=-5.0)) == 2.0
+
+
+def test_batches_get_their_intercept_at_scheduled_records_alone():
+    """What follows must not depend on where a run was stopped, which adds a record."""
+    one = judge(tol=0.0, every=5, fit_intercept=True, choice=Choice(adafw.SFW(), math.inf))
+    x = SimpleNamespace(x=np.full(4, 0.3))
+    one.set_intercept(7.0)
+    one(x, record(3, 1.0, 0.5))
+    assert one.batch_intercept == 7.0
+    one(x, record(10, 1.0, 0.5))
+    assert one.batch_intercept == one.risk.intercept(x.x) != 7.0
+    exact = judge(tol=0.0, every=5, fit_intercept=True)
+    exact.set_intercept(7.0)
+    exact(x, record(10, 1.0, 0.5))
+    assert exact.batch_intercept == 7.0
+    assert judge().batch_intercept == 0.0

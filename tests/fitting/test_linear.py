@@ -324,3 +324,92 @@ def test_squares_with_their_least_beside_the_target_are_centred_too():
     np.testing.assert_allclose(aside.coef, plain.coef, atol=1e-7)
     assert aside.intercept == pytest.approx(plain.intercept - 1.5, abs=1e-7)
     assert aside.value == pytest.approx(plain.value - 2.25)
+
+
+def test_a_resumed_fit_keeps_the_rate_that_was_found(monkeypatch):
+    """Nothing is searched again: the rate decides the iterates."""
+    given = dict(algorithm="AdaCSFW", tol=0)
+    monkeypatch.setattr(linear, "search", lambda *a: 0.37)
+    whole = fit_linear(*data(), plan(**given, max_epochs=4))
+    part = fit_linear(*data(), plan(**given, max_epochs=2))
+    assert part.learning_rate == part.resume.learning_rate == 0.37
+    monkeypatch.setattr(linear, "search", lambda *a: 5.0)
+    rest = fit_linear(*data(), plan(**given, max_epochs=4), resume=part.resume)
+    assert rest.learning_rate == 0.37
+    np.testing.assert_array_equal(rest.coef, whole.coef)
+
+
+def test_a_rate_is_searched_in_the_seconds_given_on_a_sample(monkeypatch):
+    asked = []
+
+    def search(f, constraint, preset, seconds):
+        asked.append((f.rows.shape[0], constraint.scale, preset, seconds))
+        return 0.1
+
+    monkeypatch.setattr(linear, "search", search)
+    monkeypatch.setattr(linear, "SAMPLE", 50)
+    fit_linear(*data(), plan(algorithm="AdaCSFW", fit_intercept=False), seconds=7.0)
+    ((rows, *rest),) = asked
+    assert 48 <= rows <= 50
+    assert rest == [2.0, adafw.AdaCSFW, 7.0]
+
+
+def test_newton_steps_on_many_entries_go_on_once(monkeypatch):
+    monkeypatch.setattr("adafw.fitting.judge.FEW_ENTRIES", 269)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X + rng.normal(size=X.shape)).argmax(axis=1)
+    targets = Targets.of_classes(y, joint=True)
+    settings = Settings(radius=2.0, tol=1e-2)
+    (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
+    reached = fit.trace["gap"] <= 1e-2 * fit.trace["value"]
+    assert (fit.algorithm, reached.sum()) == ("Newton", 2)
+    monkeypatch.setattr("adafw.fitting.judge.FEW_ENTRIES", 270)
+    (fit,) = fit_targets(Design(X), targets, targets.plan(settings, 3)).fits
+    assert (fit.trace["gap"] <= 1e-2 * fit.trace["value"]).sum() > 2
+
+
+@pytest.mark.parametrize("constraint", [adafw.L1Ball(2.0), adafw.L2Ball(1.0)])
+def test_what_is_said_to_have_converged_is_so_as_it_is_rounded(constraint):
+    """Coefficients of float32 are measured as they are returned, by hand in float64."""
+    stalled = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = (rng.normal(size=(60, 8)) + 0.5).astype(np.float32)
+        y = A[:, 0] + rng.normal(size=60)
+        for tol in (1e-6, 1e-8, 1e-10, 1e-12):
+            given = plan(loss=losses.Squared(), constraint=constraint, tol=tol)
+            fit = fit_linear(Design(A), y, given)
+            assert fit.coef.dtype == np.float32
+            X, x = A.astype(float), fit.coef.astype(float)
+            r = X @ x + fit.intercept - y
+            assert fit.value == pytest.approx((r**2).mean(), rel=1e-9)
+            assert (fit.status == "converged") == (fit.tolerance_reached <= tol)
+            assert fit.lower_bound <= fit.value
+            stalled += fit.status != "converged"
+    assert stalled > 0
+
+
+def test_the_rate_of_spectral_steps_is_their_last_length():
+    design, y = data(n=60)
+    fit = fit_linear(design, y, plan(constraint=adafw.LpBall(2.0, 3.0), algorithm=SPECTRAL))
+    assert fit.algorithm.startswith("Spectral")
+    assert fit.learning_rate == fit.resume.state.step["length"] > 0
+    assert np.isnan(fit.resume.learning_rate)
+    assert fit_linear(design, y, plan(algorithm="FW")).learning_rate == np.inf
+
+
+SPECTRAL = adafw.Algorithm(adafw.gradients.Full(), adafw.steps.SpectralStep(None), "Spectral")
+
+
+def test_how_far_coefficients_are_outside_is_measured_as_they_are_returned():
+    """Rounded to float32 they may be outside the set by their last digit."""
+    outside = 0.0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        A = (rng.normal(size=(60, 8)) + 0.5).astype(np.float32)
+        given = plan(loss=losses.Squared(), constraint=adafw.L1Ball(0.3), tol=1e-4)
+        fit = fit_linear(Design(A), A[:, 0] + A[:, 1] - A[:, 2], given)
+        assert fit.violation == given.constraint.violation(fit.coef)
+        outside = max(outside, fit.violation)
+    assert 0 < outside < 1e-6

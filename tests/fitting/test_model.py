@@ -142,3 +142,110 @@ def test_a_file_of_adafw_0_1_still_predicts():
     np.testing.assert_allclose(model.predictor.predict(X), np.exp([3.5, -0.5]))
     huber = {**HEADER, "settings": {**settings, "loss": "huber", "delta": 3.0}}
     assert LinearModelFile(model.coef, model.intercept, None, huber).predictor.loss.delta == 3.0
+
+
+CERTIFICATE = {
+    "value": 1.0, "gap": None, "status": "converged", "algorithm": "FW", "iterations": 3,
+    "nonzeros": 2, "seconds": 0.5,
+}  # fmt: skip
+
+
+def lacking(table, key):
+    return {k: v for k, v in table.items() if k != key}
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"settings": []}, "the header has no settings"),
+        ({"certificate": {}}, "the header has no certificate"),
+        ({"data": None}, "the header has no data"),
+        ({"settings": lacking(HEADER["settings"], "task")}, "settings has no task"),
+        ({"settings": lacking(HEADER["settings"], "loss")}, "settings has no loss"),
+        ({"settings": lacking(HEADER["settings"], "constraint")}, "settings has no constraint"),
+        ({"settings": {**HEADER["settings"], "loss": "none"}}, "its loss is unknown"),
+        ({"settings": {**HEADER["settings"], "radius": "1"}}, "its radius is no number"),
+        ({"certificate": [CERTIFICATE, 5]}, "a certificate is no table"),
+        *[
+            ({"certificate": [lacking(CERTIFICATE, key)]}, f"a certificate has no {key}")
+            for key in CERTIFICATE
+        ],
+        ({"certificate": [{**CERTIFICATE, "status": None}]}, "a certificate has no status"),
+        ({"certificate": [{**CERTIFICATE, "value": "1"}]}, "a certificate has no value"),
+        ({"features": ["a"] * 4}, "features are not one name a column"),
+        ({"features": [1, 2, 3, 4, 5]}, "features are not one name a column"),
+        ({"features": "abcde"}, "features are not one name a column"),
+        ({"data": {"X": {"shape": [9, 5], "name": "dense"}}}, "data has no file"),
+    ],
+)
+def test_headers_that_lack_something_are_refused(model, tmp_path, change, wrong):
+    arrays = {"coef": model.coef, "intercept": model.intercept, "classes": model.classes}
+    write_arrays(tmp_path / "m", "adafw linear model", 1, {**HEADER, **change}, arrays)
+    with pytest.raises(ValueError, match=f"got a damaged one: {wrong}"):
+        LinearModelFile.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("key", ["target", "zero_based", "features"])
+def test_entries_that_may_be_null_must_be_there(model, tmp_path, key):
+    arrays = {"coef": model.coef, "intercept": model.intercept, "classes": model.classes}
+    write_arrays(tmp_path / "m", "adafw linear model", 1, lacking(HEADER, key), arrays)
+    with pytest.raises(ValueError, match=r"target and zero_based are missing|features are not"):
+        LinearModelFile.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"coef": np.ones((3, 5), int)}, "coef is not an array of finite numbers"),
+        ({"coef": np.full((3, 5), np.nan)}, "coef is not an array of finite numbers"),
+        ({"intercept": np.array([1, 2, np.inf])}, "intercept is not an array of finite numbers"),
+        ({"intercept": np.ones(2)}, r"intercept has shape \(2,\)"),
+        ({"coef": np.ones((3, 5, 1))}, r"coef has shape \(3, 5, 1\)"),
+        ({"coef": np.ones((3, 0))}, r"coef has shape \(3, 0\)"),
+        ({"classes": np.array(["a", "b"])}, "classes are not 3 labels"),
+        ({"classes": np.array([1j, 2, 3])}, "classes are not 3 labels"),
+        ({"classes": np.array(["a", "b", "b"])}, "classes are not different labels"),
+        ({"classes": np.array([1.0, 2.0, np.nan])}, "classes are not different labels"),
+        (
+            {"coef": np.ones((1, 5)), "intercept": np.ones(1)},
+            "classes are not 2 labels",
+        ),
+    ],
+)
+def test_arrays_that_are_no_model_are_refused(model, tmp_path, change, wrong):
+    arrays = {"coef": model.coef, "intercept": model.intercept, "classes": model.classes}
+    write_arrays(tmp_path / "m", "adafw linear model", 1, HEADER, arrays)
+    LinearModelFile.load(tmp_path / "m")
+    write_arrays(tmp_path / "m", "adafw linear model", 1, HEADER, {**arrays, **change})
+    with pytest.raises(ValueError, match=f"got a damaged one: {wrong}"):
+        LinearModelFile.load(tmp_path / "m")
+
+
+def test_a_model_predicts_by_its_loss_in_float64(model):
+    """Probabilities of scores that were fitted jointly are softmax; delta reaches the loss."""
+    X = np.random.default_rng(1).normal(size=(4, 5))
+    small = LinearModelFile(
+        model.coef.astype(np.float32), model.intercept, model.classes,
+        {**HEADER, "settings": {**HEADER["settings"], "multi_class": "multinomial"}},
+    )  # fmt: skip
+    scores = small.predictor.decision(X)
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(scores, X @ small.coef.T.astype(float) + model.intercept)
+    p = np.exp(scores)
+    np.testing.assert_allclose(small.predictor.predict_proba(X), p / p.sum(1, keepdims=True))
+    apart = 1 / (1 + np.exp(-model.predictor.decision(X)))
+    np.testing.assert_allclose(
+        model.predictor.predict_proba(X), apart / apart.sum(1, keepdims=True)
+    )
+    settings = {"task": "regression", "loss": "huber", "constraint": "l1", "delta": 0.25}
+    one = LinearModelFile(np.ones((1, 2)), np.zeros(1), None, {**HEADER, "settings": settings})
+    losses = one.predictor.losses(np.array([[0.1, 0.1], [1.0, 1.0]]), np.zeros(2))
+    np.testing.assert_allclose(losses, [0.2**2, 2 * 0.25 * 2 - 0.25**2])
+    assert one.n_features == 2
+
+
+def test_a_file_that_swells_is_told_as_such(tmp_path):
+    """Nothing is unpacked that is larger than the file itself."""
+    np.savez_compressed(tmp_path / "m.npz", header=np.zeros(10**6, np.uint8))
+    with pytest.raises(ValueError, match=r"m\.npz must unpack to at most .*, got 1 MB"):
+        LinearModelFile.load(tmp_path / "m.npz")

@@ -172,3 +172,67 @@ def test_jobs_as_joblib_counts_them(monkeypatch):
 
     monkeypatch.setattr(threads, "cores", lambda: 4)
     assert [Settings(n_jobs=n).jobs for n in (None, 1, 3, -1, -2, -9)] == [1, 1, 3, 4, 3, 1]
+
+
+def test_a_set_that_is_given_itself():
+    ball = adafw.L2Ball(3.0)
+    assert Settings(constraint=ball).plan("regression").constraint is ball
+    with pytest.raises(
+        ValueError, match="constraint_params must be None where constraint is a set"
+    ):
+        Settings(constraint=ball, constraint_params={"k": 1}).plan("regression")
+    plan = Settings(constraint=ball).plan("regression", 2, 4)
+    assert plan.constraint is ball
+    assert plan.outputs == 2
+    box = adafw.Box(np.zeros(4), np.ones(4))
+    held = Settings(constraint=box).plan("regression", 2, 4).constraint
+    assert isinstance(held, adafw.Columns)
+    assert held.column is box
+
+
+def test_numbers_that_json_has_not_and_long_arrays_are_described():
+    settings = Settings(
+        constraint="box", constraint_params={"lower": -np.inf, "upper": [1.0, np.inf, (2, 3)]}
+    )
+    assert settings.plain()["constraint_params"] == {"lower": None, "upper": [1.0, None, [2, 3]]}
+    short, long = list(range(16)), list(range(17))
+    for upper, kept in ((short, True), (long, False), (np.arange(3.0), True)):
+        told = Settings(constraint="box", constraint_params={"lower": 0.0, "upper": upper}).plain()
+        json.dumps(told)
+        found = told["constraint_params"]["upper"]
+        assert found == list(upper) if kept else isinstance(found, dict)
+    again = [{"lower": 0.0, "upper": [*long[:-1], last]} for last in (16, 99)]
+    told = [Settings(constraint="box", constraint_params=given).plain() for given in again]
+    assert told[0] != told[1]
+
+
+def test_one_by_one_or_jointly():
+    """By the algorithm and the loss where it is not said."""
+    assert Settings().joint
+    assert Settings(losses.Logistic()).joint
+    assert not Settings("squared_hinge").joint
+    assert not Settings(multi_class="ovr").joint
+    for name in ("CSFW", "AdaCSFW", "SAGAFW", "LuFreund"):
+        if name in adafw.names.ALGORITHMS:
+            assert not Settings(algorithm=name).joint, name
+            assert Settings(algorithm=name, multi_class="multinomial").joint
+    for chosen in ("SVRF", adafw.SVRF, adafw.SVRF(), "FW"):
+        assert Settings(algorithm=chosen).joint
+    for chosen in (adafw.CSFW, adafw.CSFW(), adafw.AdaCSFW):
+        assert not Settings(algorithm=chosen).joint
+    with pytest.raises(ValueError, match="needs loss='logistic', got 'hinge'; take multi_class="):
+        Settings("hinge", multi_class="multinomial")
+    with pytest.raises(ValueError, match="multi_class must be one of auto, ovr, multinomial, got"):
+        Settings(multi_class="both")
+
+
+def test_names_are_refused_before_the_data_are_known():
+    """Sets that need groups or a shape of vectors do not need them of matrices."""
+    Settings(constraint="group").check("classification")
+    Settings(constraint="nuclear").check("regression")
+    with pytest.raises(ValueError, match="constraint='group' needs groups"):
+        Settings(constraint="group", multi_class="ovr").check("classification")
+    with pytest.raises(ValueError, match="constraint='lp' needs p"):
+        Settings(constraint="lp").check("regression")
+    with pytest.raises(ValueError, match="fit_intercept must be True or False, got 1"):
+        Settings(fit_intercept=1)

@@ -1,9 +1,11 @@
+import errno
 import os
 import subprocess
 import sys
 
 import pytest
 
+from adafw.io import atomic
 from adafw.io.atomic import discard_partial, replacing, write_text
 
 
@@ -38,6 +40,7 @@ def test_directories(tmp_path):
 
 KILLED = """
 import os, sys, signal
+from adafw.io import atomic
 from adafw.io.atomic import replacing
 with replacing(sys.argv[1], folder=sys.argv[2] == "folder") as partial:
     (partial / "c" if partial.is_dir() else partial).write_text("half")
@@ -119,4 +122,132 @@ def test_a_directory_that_was_there_is_replaced_and_put_back_if_the_writer_dies(
     with pytest.raises(RuntimeError):
         fail_half_way(target, folder=True)
     assert [p.name for p in target.iterdir()] == ["b"]
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_directories_above_are_made_and_no_file_stays_open(tmp_path, folder):
+    before = open_files()
+    for k in range(3):
+        with replacing(tmp_path / "a" / "b" / "c", folder=folder) as partial:
+            assert partial.parent == tmp_path / "a" / "b"
+            (partial / "x" if folder else partial).write_text(str(k))
+    with pytest.raises(RuntimeError):
+        fail_half_way(tmp_path / "a" / "b" / "c", folder)
+    discard_partial(tmp_path / "a" / "b")
+    assert open_files() == before
+    assert [p.name for p in (tmp_path / "a" / "b").iterdir()] == ["c"]
+
+
+def test_a_claim_that_another_process_takes_away_is_made_again(tmp_path, monkeypatch):
+    """First the other holds the lock already, then it has removed the file before ours came."""
+    claimed, before = [], open_files()
+
+    def flock(fd, how):
+        assert how == atomic.fcntl.LOCK_EX | atomic.fcntl.LOCK_NB
+        claimed.append(os.readlink(f"/proc/self/fd/{fd}"))
+        if len(claimed) == 1:
+            os.unlink(claimed[0])
+            raise BlockingIOError
+        if len(claimed) == 2:
+            os.unlink(claimed[1])
+
+    monkeypatch.setattr(atomic.fcntl, "flock", flock)
+    with replacing(tmp_path / "t") as partial:
+        partial.write_text("done")
+        assert claimed[2:] == [str(partial)]
+    assert len(set(claimed)) == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
+    assert open_files() == before
+
+
+@pytest.mark.parametrize("locks", ["unknown", "refused"])
+def test_where_there_are_no_locks_nothing_is_swept(tmp_path, monkeypatch, locks):
+    """Windows has none, nor have some file systems: nobody knows there whose a file is."""
+    left = tmp_path / ".t.12345678.part"
+    left.write_text("of another, alive or dead")
+
+    def refused(fd, how):
+        raise OSError(errno.ENOLCK, "no locks")
+
+    if locks == "unknown":
+        monkeypatch.setattr(atomic, "fcntl", None)
+    else:
+        monkeypatch.setattr(atomic.fcntl, "flock", refused)
+    before = open_files()
+    write_text(tmp_path / "t", "new")
+    assert (tmp_path / "t").read_text() == "new"
+    assert left.exists()
+    assert open_files() == before
+
+
+def test_what_cannot_be_opened_is_not_swept(tmp_path):
+    (tmp_path / ".t.12345678.part").symlink_to(tmp_path / "nowhere")
+    write_text(tmp_path / "t", "new")
+    assert (tmp_path / "t").read_text() == "new"
+
+
+def test_a_link_is_replaced_not_what_it_leads_to(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "x").write_text("1")
+    (tmp_path / ".t.12345678.part").symlink_to(tmp_path / "kept")
+    with replacing(tmp_path / "t", folder=True) as partial:
+        (partial / "y").write_text("2")
+    assert (tmp_path / "kept" / "x").read_text() == "1"
+    assert not (tmp_path / ".t.12345678.part").is_symlink()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_an_old_one_that_was_put_aside_goes_if_there_is_a_new_one(tmp_path, folder):
+    write_text(tmp_path / "t", "now")
+    (tmp_path / ".t.12345678.old").mkdir()
+    if folder:
+        os.unlink(tmp_path / "t")
+        (tmp_path / "t").mkdir()
+        (tmp_path / "t" / "now").write_text("")
+    with pytest.raises(RuntimeError):
+        fail_half_way(tmp_path / "t", folder)
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
+    assert [p.name for p in (tmp_path / "t").iterdir()] == ["now"] if folder else True
+
+
+def test_a_file_never_takes_the_place_of_a_directory(tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "x").write_text("1")
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path / "t", "new")
+    assert (tmp_path / "t" / "x").read_text() == "1"
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_writer_that_dies_between_two_renames_leaves_the_old_one_for_the_next(
+    tmp_path, monkeypatch
+):
+    """Where two directories cannot be exchanged, the old one is put aside first."""
+    target = tmp_path / "t"
+    with replacing(target, folder=True) as partial:
+        (partial / "a").write_text("")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    replace = os.replace
+
+    def dies(a, b):
+        if os.path.basename(b) == "t":
+            raise InterruptedError
+        replace(a, b)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", dies)
+        with (
+            pytest.raises(InterruptedError),
+            replacing(target, folder=True) as partial,
+        ):
+            (partial / "b").write_text("")
+    assert not target.exists()
+    with pytest.raises(RuntimeError):
+        fail_half_way(target, folder=True)
+    assert [p.name for p in target.iterdir()] == ["a"]
     assert [p.name for p in tmp_path.iterdir()] == ["t"]

@@ -226,3 +226,52 @@ def test_what_tells_of_bytes_and_what_of_the_disk():
         assert not is_damage(error)
     assert reason(ValueError("two\n lines.")) == ": two lines"
     assert reason(ValueError()) == ""
+
+
+def test_the_whole_of_a_map_is_watched(tmp_path):
+    from adafw.io.mapped import _GUARD, mapped
+
+    np.save(tmp_path / "a.npy", np.arange(1000.0))
+    before = dict(_GUARD.stretches)
+    array = mapped(tmp_path / "a.npy")
+    ((start, (end, path)),) = (item for item in _GUARD.stretches.items() if item[0] not in before)
+    assert (start, end) == (array.ctypes.data, array.ctypes.data + 8000)
+    assert path == str(tmp_path / "a.npy")
+    assert _GUARD.sizes[path] == (tmp_path / "a.npy").stat().st_size
+    del array
+    assert start not in _GUARD.stretches
+
+
+LOST = """
+import os, sys, numpy as np
+from adafw.io.damage import FileChanged
+from adafw.io.mapped import mapped
+os.chdir(sys.argv[1])
+whole, cut, also, gone = (mapped(f"{name}.npy") for name in ("whole", "cut", "also", "gone"))
+os.unlink("gone.npy")
+os.truncate("cut.npy", 8192)
+os.truncate("also.npy", 40_000)
+try:
+    print("got", cut.sum())
+except FileChanged as error:
+    print(error)
+wanted = np.arange(10_000.0)
+print(np.array_equal(whole, wanted), np.array_equal(gone, wanted))
+print(np.array_equal(cut[:1000], wanted[:1000]), cut[1500:].any())
+lost = np.flatnonzero(also != wanted)
+print(4000 < lost[0] < 5500, len(lost) == 10_000 - lost[0], also[-1])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="SIGBUS is answered on Linux")
+def test_only_what_files_have_lost_is_zero_after_a_fault(tmp_path):
+    """Maps of whole files, and of those whose name is gone, stay what they were."""
+    for name in ("whole", "cut", "also", "gone"):
+        np.save(tmp_path / f"{name}.npy", np.arange(10_000.0))
+    command = [sys.executable, "-c", LOST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "cut.npy changed while it was read; read it again once it is complete.",
+        "True True", "True False", "True True 0.0",
+    ]  # fmt: skip

@@ -182,6 +182,8 @@ def put(at, value):
         ({"y": lambda a: a.astype(str)}, r"y\.npy must hold numbers of shape"),
         ({"manifest": lambda w: {**w, "shape": [30, -8]}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "shape": [30]}}, "must be a manifest of parts"),
+        ({"manifest": lambda w: {**w, "shape": [0, 8]}}, "must be a manifest of parts"),
+        ({"manifest": lambda w: {**w, "shape": [30, 8.0]}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "dtype": "object"}}, "must be a manifest of parts"),
         ({"manifest": lambda w: {**w, "kind": "cube"}}, "must be a manifest of parts"),
         ({"manifest": lambda w: [w]}, "must have parts of format 1, got None"),
@@ -259,3 +261,49 @@ def test_checksums_are_compared(tmp_path):
     path.write_bytes(data.replace(content, content[:-1] + b"\x40"))
     with pytest.raises(ValueError, match=r"must be a whole \.npz file"):
         read_table(path)
+
+
+def test_npy_files_of_older_and_larger_headers(tmp_path):
+    """Format 2.0 is for long headers; Python 2 wrote its whole numbers with an L."""
+    matrix = np.arange(6.0).reshape(2, 3)
+    path = tmp_path / "d.npy"
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, matrix, version=(2, 0))
+    assert read_table(path).X.tolist() == [[0, 1], [3, 4]]
+    old = npy(matrix).replace(b"(2, 3), }  ", b"(2L, 3L), }")
+    assert old != npy(matrix)
+    path.write_bytes(old)
+    assert read_table(path).X.tolist() == [[0, 1], [3, 4]]
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, matrix, version=(3, 0))
+    with pytest.raises(ValueError, match=r"d\.npy must be a whole .*format \(3, 0\) are not read"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j])
+def test_npy_files_of_something_else_than_a_matrix_of_numbers(tmp_path, array):
+    np.save(tmp_path / "d.npy", array)
+    with pytest.raises(ValueError, match=r"d\.npy must hold a matrix of numbers"):
+        read_table(tmp_path / "d.npy")
+
+
+def test_long_matrices_are_read_in_bounded_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "_AT_ONCE", 100)
+    matrix = np.random.default_rng(0).normal(size=(50, 3))
+    np.save(tmp_path / "d.npy", matrix)
+    np.testing.assert_array_equal(read_table(tmp_path / "d.npy").X, matrix[:, :2])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_every_column_number_of_parts_is_looked_at(tmp_path, monkeypatch, stream):
+    monkeypatch.setattr("adafw.io.parts.CHUNK", 4)
+    folder = tmp_path / "parts"
+    save_parts(folder, sparse.csr_array(np.ones((3, 3))), np.ones(3))
+    good = np.load(folder / "indices.npy")
+    for place in range(9):
+        for wrong in (-1, 3):
+            np.save(folder / "indices.npy", np.where(np.arange(9) == place, wrong, good))
+            with pytest.raises(ValueError, match="must hold column numbers from 0 to 2, got"):
+                load_parts(folder, stream=stream)
+    np.save(folder / "indices.npy", good)
+    assert load_parts(folder, stream=stream)[0].nnz == 9

@@ -2,6 +2,7 @@ import bz2
 import gzip
 import lzma
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from adafw.datasets import read_libsvm, write_libsvm
+from adafw.io.damage import FileChanged
 
 fuzz = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 TEXT = b"1 1:0.5 3:-2\n-1 2:1e-3 # c\n"
@@ -288,3 +290,79 @@ def test_what_is_written_must_fit(tmp_path):
     assert not path.exists()
     write_libsvm(path, np.eye(2), [1, 2], query_id=[3, 4], zero_based=True)
     assert path.read_text() == "1 qid:3 0:1\n2 qid:4 1:1\n"
+
+
+def test_long_words_of_any_bytes_are_told_by_their_beginning(tmp_path):
+    with pytest.raises(ValueError, match="expected a number") as error:
+        read(tmp_path, b"1 1:" + b"\xff" * 60 + b"\n")
+    assert str(error.value).endswith(f"got '{chr(0xFFFD) * 40}'.")
+    with pytest.raises(ValueError, match="expected a number") as error:
+        read(tmp_path, b"1 1:" + b"a" * 41 + b"\v2:3\n")
+    assert str(error.value).endswith(f"got '{'a' * 40}'.")
+    for blank in (b"\v", b"\f", b"\r", b"#"):
+        with pytest.raises(ValueError, match="expected a number after ':', got 'x'"):
+            read(tmp_path, b"1 1:x" + blank + b"2:3\n")
+
+
+def test_threads_are_counted_from_one_and_by_the_size_of_the_text(tmp_path, monkeypatch):
+    from adafw.io import libsvm_text
+
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="threads must be an integer >= 1, got"):
+            read(tmp_path, TEXT, threads=wrong)
+    asked = []
+
+    def pool(n):
+        asked.append(n)
+        return ThreadPoolExecutor(n)
+
+    monkeypatch.setattr(libsvm_text, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(libsvm_text.kernel_threads, "cores", lambda: 3)
+    monkeypatch.setattr(libsvm_text, "_WORTH_THREADS", len(TEXT))
+    read(tmp_path, TEXT)
+    read(tmp_path, TEXT + b"\n")
+    read(tmp_path, TEXT, threads=2)
+    assert asked == [1, 3, 2]
+    assert libsvm_text._spans(np.frombuffer(TEXT * 4, np.uint8), 4)[-1][1] == 4 * len(TEXT)
+
+
+def test_values_too_large_for_float32_are_infinite(tmp_path):
+    A, _ = read(tmp_path, b"1 1:1e39 2:12345678901234567890123\n", dtype=np.float32)
+    assert A.data.tolist() == [np.inf, np.float32(1.2345679e22)]
+    assert read(tmp_path, b"1 1:1e39\n")[0].data.tolist() == [1e39]
+
+
+@pytest.mark.parametrize("length", [5, 4096, 4097, 9000])
+def test_lines_of_any_length_are_cut_at_their_ends(tmp_path, monkeypatch, length):
+    """The last newline of a piece is sought from its end, window by window."""
+    monkeypatch.setattr("adafw.io.libsvm._CHUNK_BYTES", 12_000)
+    line = b"1 1:2 #" + b"x" * length + b"\n"
+    text = line * (30_000 // len(line)) + b"2 3:4\n"
+    A, y = read(tmp_path, text)
+    assert (A.shape, y[-1]) == ((text.count(b"\n"), 3), 2)
+    assert A.sum() == 2 * (len(y) - 1) + 4
+
+
+def test_little_of_a_large_array_is_copied_and_most_of_it_is_not():
+    """A view would hold on to all of it."""
+    from adafw.io.libsvm_text import _cut
+
+    whole = np.arange(100.0)
+    for n, copied in ((80, True), (81, False), (3, True), (100, False)):
+        part = _cut(whole, n)
+        assert part.tolist() == whole[:n].tolist()
+        assert (part.base is None) is copied
+
+
+@pytest.mark.parametrize("suffix", [".GZ", ".Bz2", ".XZ"])
+def test_endings_in_capitals_pack_too(tmp_path, suffix):
+    write_libsvm(tmp_path / f"a{suffix}", np.eye(2), [1, 2])
+    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[suffix.lower()]
+    with opener(tmp_path / f"a{suffix}", "rb") as file:
+        assert file.read() == b"1 1:1\n2 2:1\n"
+
+
+def test_text_that_grew_between_counting_and_parsing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("adafw.kernels.libsvm.count", lambda text, start, stop: (0, 0))
+    with pytest.raises(FileChanged, match="changed while it was read"):
+        read(tmp_path, TEXT)

@@ -14,6 +14,7 @@ from adafw.io import growing, parts
 from adafw.io.growing import Lines
 from adafw.io.meter import Meter
 from adafw.io.shuffled import Shuffled
+from adafw.io.tables import read_table
 from adafw.rows import as_rows
 
 
@@ -290,3 +291,165 @@ def test_parts_larger_than_half_the_memory_are_streamed(tmp_path, monkeypatch):
         assert as_rows(B).streamed is streamed
         assert_equal(B, A)
     assert as_rows(load_parts(tmp_path / "parts", stream=True)[0]).streamed
+
+
+def test_targets_of_any_form_are_numbers(tmp_path):
+    y = np.arange(6)[::-2]
+    save_parts(tmp_path / "parts", np.eye(3), y)
+    assert load_parts(tmp_path / "parts")[1].tolist() == [5, 3, 1]
+    with pytest.raises(ValueError, match="y must hold numbers, got <U1"):
+        save_parts(tmp_path / "parts", np.eye(3), ["a", "b", "c"])
+
+
+def test_a_manifest_says_what_the_parts_are(tmp_path):
+    path = tmp_path / "file.svm"
+    for text, shift in (("1 1:1 3:2\n", False), ("1 0:1 2:2\n", True)):
+        path.write_text(text)
+        libsvm_to_parts(path, tmp_path / "parts", n_features=5, dtype=np.float32, shuffle=7)
+        told = parts.Manifest.read(tmp_path / "parts")
+        assert told == parts.Manifest("csr", (1, 5), "float32", 7, shift)
+        assert read_table(tmp_path / "parts").zero_based is shift
+    save_parts(tmp_path / "dense", np.eye(3), np.ones(3))
+    assert parts.Manifest.read(tmp_path / "dense") == parts.Manifest("dense", (3, 3), "float64")
+
+
+@pytest.mark.parametrize(("n", "kind"), [(2**31 - 1, np.int32), (2**31, np.int64)])
+def test_a_width_beyond_32_bits_is_known_to_all_arrays(tmp_path, n, kind):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:2 5:3\n")
+    A, _ = libsvm_to_parts(path, tmp_path / "parts", n_features=n)
+    assert A.shape == (1, n)
+    assert A.indices.tolist() == [0, 4]
+    assert np.load(tmp_path / "parts" / "indices.npy").dtype == kind
+
+
+def test_options_of_the_reader_are_those_of_the_converter(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("1 1:0.1\n")
+    A, _ = libsvm_to_parts(path, tmp_path / "parts", zero_based=True, dtype=np.float32)
+    assert_equal(A, read_libsvm(path, zero_based=True, dtype=np.float32)[0])
+    with pytest.raises(ValueError, match="n_features must be at least 2 for"):
+        libsvm_to_parts(path, tmp_path / "parts", zero_based=True, n_features=1)
+    with pytest.raises(ValueError, match="block_bytes must be an integer >= 1, got 0"):
+        libsvm_to_parts(path, tmp_path / "parts", block_bytes=0)
+    path.write_text("1 0:0.1\n")
+    with pytest.raises(ValueError, match="expected a feature id >= 1"):
+        libsvm_to_parts(path, tmp_path / "parts", zero_based=False)
+
+
+def test_a_shuffle_never_opens_too_many_files(tmp_path, monkeypatch):
+    """Four a heap, of all heaps that rows are dealt to at a time, however small they must be."""
+    from adafw.io import shuffled
+
+    monkeypatch.setattr(shuffled, "HEAPS", 5)
+    most, deal = [], Shuffled._deal
+
+    def counted(self, lines, count):
+        most.append(count)
+        assert self.limit == 4 * 64
+        return deal(self, lines, count)
+
+    monkeypatch.setattr(Shuffled, "_deal", counted)
+    A, y = sample(m=300)
+    write_libsvm(tmp_path / "file.svm", A, y)
+    B, z = libsvm_to_parts(tmp_path / "file.svm", tmp_path / "parts", shuffle=1, block_bytes=64)
+    assert row_bytes(B, z) == row_bytes(read_libsvm(tmp_path / "file.svm")[0], y)
+    assert max(most) == 5
+    assert len(most) > 5  # heaps that are too large are dealt out again
+
+
+def test_numbers_that_would_not_fit_are_never_written(tmp_path):
+    with growing.Growing(tmp_path / "a.npy", np.dtype(np.int32)) as array:
+        array.append(np.array([1, 2], np.int32))
+        with pytest.raises(TypeError, match="safe"):
+            array.append(np.array([2**40]))
+        array.append(np.array([3], np.int16))
+    assert np.load(tmp_path / "a.npy").tolist() == [1, 2, 3]
+
+
+def test_heaps_are_as_many_as_the_size_of_the_file_asks_for(tmp_path, monkeypatch):
+    """A tenth more than it would fill; all there may be if the size is not known, as of a pipe."""
+    asked = []
+
+    def deal(self, lines, count):
+        asked.append(count)
+        return []
+
+    monkeypatch.setattr(Shuffled, "_deal", deal)
+    (tmp_path / "any").touch()
+    mixed = Shuffled(tmp_path, 0, 1000, Meter("", tmp_path / "any", False))
+    for size in (0, 900, 910, 5000, 10**6, None):
+        mixed.take(iter([]), size)
+    assert asked == [1, 1, 2, 6, 64, 64]
+
+
+def test_a_row_that_is_larger_than_a_heap_is_shuffled_too(tmp_path):
+    path = tmp_path / "file.svm"
+    path.write_text("".join(f"{k} 1:{k} 2:1 3:1 4:1\n" for k in range(1, 9)))
+    B, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=2, block_bytes=1)
+    assert sorted(z) == list(range(1, 9))
+    np.testing.assert_array_equal(B.toarray()[:, 0], z)
+
+
+def test_what_is_no_directory_of_parts_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    for name in ("file", "empty", "missing"):
+        with pytest.raises(FileNotFoundError, match="must be a directory made by save_parts or"):
+            load_parts(tmp_path / name)
+    (tmp_path / "empty" / "manifest.json").write_text("no json")
+    with pytest.raises(ValueError, match=r"manifest\.json must be a manifest of parts"):
+        load_parts(tmp_path / "empty")
+    save_parts(tmp_path / "empty", np.eye(2), np.ones(2))  # whoever has a manifest is replaced
+    assert load_parts(tmp_path / "empty")[0].shape == (2, 2)
+
+
+def test_dense_rows_stored_by_columns_are_refused(tmp_path):
+    """Their bytes would be taken for rows where they are streamed."""
+    A = np.arange(6.0).reshape(2, 3)
+    save_parts(tmp_path / "parts", A, np.ones(2))
+    np.save(tmp_path / "parts" / "data.npy", np.asfortranarray(A))
+    for stream in (False, True):
+        with pytest.raises(ValueError, match=r"data\.npy must hold float64 of shape \(2, 3\)"):
+            load_parts(tmp_path / "parts", stream=stream)
+
+
+def test_the_order_of_a_seed_stays_what_it_is(tmp_path, monkeypatch):
+    """Through many heaps; bytes are told as they are put back in order, up to all of them."""
+    path = tmp_path / "file.svm"
+    path.write_text("".join(f"{k} {1 + k % 3}:1\n" for k in range(400)))
+    told, done = [], Meter.done
+
+    class Told(Meter):
+        def done(self, count, total, what=""):
+            told.append((count, total, what))
+            done(self, count, total, what)
+
+    monkeypatch.setattr(parts, "Meter", Told)
+    _, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=3, block_bytes=160)
+    order = z.astype(int).tolist()
+    assert sorted(order) == list(range(400))
+    assert order[:10] == ORDER[:10]
+    assert int(np.arange(400) @ order) == ORDER[10]
+    back = [(count, total) for count, total, what in told if what == "shuffling"]
+    counts = [count for count, _ in back]
+    assert counts == sorted(counts)
+    assert len(set(counts)) == len(counts) > 2
+    assert back[-1][0] == back[-1][1] == 400 * (8 + 4 + 8 + 8)
+
+
+#: The first of 400 rows by seed 3, and the sum of all of them, each times its place.
+ORDER = [159, 385, 22, 319, 248, 68, 143, 371, 138, 202, 15813119]
+
+
+def test_a_small_file_is_one_heap(tmp_path, monkeypatch):
+    asked, deal = [], Shuffled._deal
+
+    def counted(self, lines, count):
+        asked.append((count, self.limit))
+        return deal(self, lines, count)
+
+    monkeypatch.setattr(Shuffled, "_deal", counted)
+    (tmp_path / "file.svm").write_text("1 1:1\n" * 9)
+    libsvm_to_parts(tmp_path / "file.svm", tmp_path / "parts", shuffle=1)
+    assert asked == [(1, 4 << 26)]

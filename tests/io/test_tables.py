@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,14 @@ from scipy import sparse
 from adafw.datasets import save_parts
 from adafw.io import tables
 from adafw.io.libsvm import write_libsvm
-from adafw.io.tables import ColumnChoice, columns, format_of, read_pieces, read_table
+from adafw.io.tables import (
+    ColumnChoice,
+    columns,
+    delimited,
+    format_of,
+    read_pieces,
+    read_table,
+)
 
 
 @pytest.fixture(scope="module")
@@ -346,3 +354,173 @@ def test_parts_in_memory_are_looked_at_for_what_is_not_finite(tmp_path):
     np.save(folder / "data.npy", [1.0, np.nan, 1.0])
     with pytest.raises(ValueError, match="must have finite features, got NaN or infinity"):
         read_table(folder, "parts")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "A.TSV", "a.tsv.gz"])
+def test_a_name_says_that_tabs_stand_between_cells(tmp_path, name):
+    text = b"a\tb\ty\n1\t2\t0\n3\t4\t1\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table = read_table(tmp_path / name)
+    assert table.features == ("a", "b")
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+    assert table.y.tolist() == [0, 1]
+
+
+def test_lines_are_those_an_editor_shows(tmp_path):
+    """Blank lines count, and a cell may be of several lines; so do pieces that went before."""
+    path = tmp_path / "f.csv"
+    path.write_text('a,y\n\n1,2\n"3",4\n  \n"\n5",6\n7,8,9\n')
+    with pytest.raises(ValueError, match="line 8: expected 2 columns, got 3"):
+        read_table(path)
+    path.write_text("a,b,y\n" + "1,2,3\n" * 9 + "1,x,3\n")
+    for rows in (2, 3, 100):
+        with pytest.raises(ValueError, match="line 11, column 2: expected a finite number"):
+            list(delimited.pieces(path, ColumnChoice(), np.dtype(float), True, rows))
+    path.write_text("a,y\n1,2\n1," + "2" * 140_000 + "\n")
+    with pytest.raises(ValueError, match=r"f\.csv, line 3: field larger than field limit"):
+        read_table(path)
+    path.write_bytes("a,y\n1,grün\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"f\.csv must be UTF-8 text, got other bytes"):
+        read_table(path)
+
+
+def test_one_column_is_a_header_if_it_is_no_number(tmp_path):
+    path = tmp_path / "f.csv"
+    features = ColumnChoice(all_features=True)
+    path.write_text("1\n2\n")
+    assert read_table(path, columns=features).X.tolist() == [[1], [2]]
+    assert read_table(path, columns=features).features is None
+    path.write_text(" height \n2\n")
+    found = read_table(path, columns=features)
+    assert (found.X.tolist(), found.y, found.features) == ([[2]], None, ("height",))
+    path.write_text("1,2,red\n3,4,blue\n")  # a target may be a word where there is no header
+    assert read_table(path).y.tolist() == ["red", "blue"]
+
+
+def test_files_without_targets_are_read_in_pieces(data, tmp_path, monkeypatch):
+    X, _ = data
+    monkeypatch.setattr(tables, "PIECE_ROWS", 7)
+    np.save(tmp_path / "x.npy", X)
+    table = read_table(tmp_path / "x.npy", columns=ColumnChoice(all_features=True))
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y is None
+    np.save(tmp_path / "x.npy", X[:0])
+    with pytest.raises(ValueError, match=r"x\.npy must hold at least one sample, got none"):
+        read_table(tmp_path / "x.npy")
+
+
+def test_formats(tmp_path):
+    """By the name's last ending that is not one of packing; a directory holds parts."""
+    (tmp_path / "folder.csv").mkdir()
+    names = {
+        "a.svm": "libsvm", "a.libsvm.XZ": "libsvm", "a.svmlight": "libsvm", "a.TXT": "libsvm",
+        "a.dat.gz": "libsvm", "a.CSV": "csv", "a.tsv.bz2": "csv", "a.parquet": "parquet",
+        "a.pq": "parquet", "a.npy": "npy", "a.csv.npz": "npz", "a": "libsvm", "a.gz": "libsvm",
+        "a.unknown": "libsvm", "folder.csv": "parts",
+    }  # fmt: skip
+    assert {name: format_of(tmp_path / name) for name in names} == names
+    assert format_of(tmp_path / "a.csv", "npy") == "npy"
+    with pytest.raises(ValueError, match=r"format must be one of libsvm, csv, .* parts, got 'xls'"):
+        next(read_pieces("a.csv", "xls"))
+
+
+def test_parquet_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "f.parquet"
+    for columns_, told in (
+        ({"a": ["x", "y"], "t": [1, 2]}, "column 'a': expected numbers, got string"),
+        ({"a": [1, None], "t": [1, 2]}, "column 'a': expected a value in every row, got a gap"),
+        ({"a": [1.0, np.inf], "t": [1, 2]}, "column 'a': expected finite numbers, got NaN or inf"),
+        ({"a": [1, 2], "t": [1.0, np.nan]}, "column 't': expected finite numbers"),
+        ({"a": [1, 2], "t": ["x", None]}, "column 't': expected a value in every row"),
+    ):
+        parquet.write_table(pa.table(columns_), path)
+        with pytest.raises(ValueError, match=rf"f\.parquet, {told}"):
+            read_table(path)
+    parquet.write_table(pa.table({"a": [1, 2], "b": [True, False], "t": ["x", "y"]}), path)
+    table = read_table(path, dtype=np.float32)
+    assert (table.X.tolist(), table.X.dtype) == ([[1, 1], [2, 0]], np.float32)
+    assert table.y.tolist() == ["x", "y"]
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "missing.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"Parquet files need pyarrow; install .*'adafw\[io\]'"):
+        read_table(path)
+
+
+def test_pieces_without_samples_are_left_out(tmp_path, monkeypatch):
+    """Ids are counted from the first line that has any."""
+    monkeypatch.setattr(tables, "PIECE_BYTES", 16)
+    path = tmp_path / "f.svm"
+    path.write_text("# head of file\n\n\n\n" + "# more of that\n" * 3 + "1 1:2 2:3\n" * 3)
+    found = [piece.X.toarray().tolist() for piece in read_pieces(path, columns=ColumnChoice())]
+    assert found == [[[2, 3]]] * 3
+    path.write_text("1 1:2 2:3\n" * 3 + "\n# none\n" * 4 + "1 1:2 2:nan\n")
+    with pytest.raises(ValueError, match="line 12: expected finite features, got nan"):
+        list(read_pieces(path, columns=ColumnChoice(n_features=2)))
+
+
+def test_rows_without_ids_have_no_columns_but_one(tmp_path):
+    (tmp_path / "f.svm").write_text("1\n-1\n")
+    assert next(read_pieces(tmp_path / "f.svm")).X.shape == (2, 1)
+    assert read_table(tmp_path / "f.svm").X.shape == (2, 1)
+
+
+def test_widths_that_do_not_fit_the_model(tmp_path):
+    """Sparse rows may lack their last columns, dense ones may not; neither may have more."""
+    np.savez(tmp_path / "a.npz", X=np.eye(3), y=np.ones(3))
+    with pytest.raises(ValueError, match=r"a\.npz has 3 features, the model has 4"):
+        next(read_pieces(tmp_path / "a.npz", columns=ColumnChoice(n_features=4)))
+    for kind, X in (("dense", np.eye(3)), ("csr", sparse.csr_array(np.eye(3)))):
+        folder = tmp_path / kind
+        save_parts(folder, X, np.ones(3))
+        for read in (read_table, lambda *a, **k: next(read_pieces(*a, **k))):
+            assert read(folder, columns=ColumnChoice(n_features=3)).X.shape == (3, 3)
+            with pytest.raises(ValueError, match=f"{kind} has 3 features, the model has 2"):
+                read(folder, columns=ColumnChoice(n_features=2))
+            if kind == "csr":
+                wide = read(folder, columns=ColumnChoice(n_features=5)).X
+                np.testing.assert_array_equal(wide.toarray(), np.eye(3, 5))
+            else:
+                with pytest.raises(ValueError, match="has 3 features, the model needs 5"):
+                    read(folder, columns=ColumnChoice(n_features=5))
+
+
+def test_parts_that_are_not_finite_are_found_in_pieces_and_targets(tmp_path):
+    folder = tmp_path / "parts"
+    save_parts(folder, np.eye(3), np.ones(3))
+    np.save(folder / "y.npy", [1.0, np.inf, 1.0])
+    for read in (read_table, lambda path: list(read_pieces(path))):
+        with pytest.raises(ValueError, match="must have finite targets, got NaN or infinity"):
+            read(folder)
+    save_parts(folder, np.eye(3), np.ones(3))
+    np.save(folder / "data.npy", np.where(np.eye(3) > 0, np.nan, 0))
+    with pytest.raises(ValueError, match="must have finite features, got NaN or infinity"):
+        list(read_pieces(folder))
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 1000), (0, 999)])
+def test_features_must_fit_into_memory_as_four_vectors(tmp_path, monkeypatch, first, last):
+    """x, a gradient, a vertex and a copy, eight bytes a feature; the id is as the file has it."""
+    path = tmp_path / "f.svm"
+    path.write_text(f"1 {first}:1\n-1 {last}:1\n")
+    monkeypatch.setattr(tables.libsvm, "machine_bytes", lambda: 32_000)
+    assert read_table(path).X.shape == (2, 1000)
+    monkeypatch.setattr(tables.libsvm, "machine_bytes", lambda: 31_999)
+    with pytest.raises(ValueError, match=rf"line 2: feature id {last} asks for 1000 coefficients"):
+        read_table(path)
+    assert read_table(path, columns=ColumnChoice(n_features=2000)).X.shape == (2, 2000)
+
+
+def test_blanks_around_words_mean_nothing(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text(" a , kind \n1, red\n 2 ,red \n")
+    table = read_table(path, columns=ColumnChoice(target="kind"))
+    assert table.features == ("a",)
+    assert table.X.tolist() == [[1], [2]]
+    assert table.y.tolist() == ["red", "red"]
+    path.write_text("a,kind\n1,red\n2,  \n")
+    with pytest.raises(ValueError, match="line 3, column 2: expected a target, got ''"):
+        read_table(path)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from adafw.fitting.completion import norm_from_above
@@ -215,3 +216,113 @@ def test_single_entries_far_off_hold_up_nothing(monkeypatch):
     fit = MatrixCompletion(600.0, shape=(300, 300)).fit(pairs, y)
     assert fit.status_ == "converged"
     assert fit.n_iter_ <= 2
+
+
+def test_what_else_is_refused():
+    _, pairs, v = observed()
+    for settings, message in (
+        ({"offsets": "yes"}, "offsets must be True or False, got 'yes'"),
+        ({"max_seconds": 0}, "max_seconds must be a number that is finite and > 0, got 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+        ({"cv": 1}, "cv must be an integer >= 2, got 1"),
+        ({"tol": -1}, "tol must be"),
+        ({"loss": "huber", "delta": 0}, "delta must be"),
+        ({"radius": 5.0, "shape": 60}, "shape must be a pair of at least"),
+        ({"radius": 5.0, "shape": (60, 39)}, r"shape must be a pair of at least \(60, 40\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            MatrixCompletion(**settings).fit(pairs, v)
+    model = MatrixCompletion(10.0).fit(pairs, v)
+    with pytest.raises(ValueError, match=r"must hold pairs \(row, column\), got 1 columns"):
+        model.predict(pairs[:, :1])
+    with pytest.raises(ValueError, match=r"one a line, got shape \(2,\)"):
+        model.predict(pairs[0])
+
+
+def test_labels_that_mean_nothing_are_refused():
+    frame = pd.DataFrame({"user": ["a", "b", None], "item": [1, 2, 3], "value": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="labels of rows must not be missing; drop such lines"):
+        MatrixCompletion(1.0).fit(frame)
+    frame["user"] = [1.0, 2.0, np.nan]
+    with pytest.raises(ValueError, match="labels of rows must not be missing"):
+        MatrixCompletion(1.0).fit(frame)
+    frame["user"], frame["item"] = ["a", "b", "c"], pd.to_datetime(["2020-01-01", None, None])
+    with pytest.raises(ValueError, match="labels of columns must not be missing"):
+        MatrixCompletion(1.0).fit(frame)
+    frame["item"] = ["x", 1, 2]
+    with pytest.raises(TypeError, match=r"labels of columns must be of one kind.* got a mixture"):
+        MatrixCompletion(1.0).fit(frame)
+    frame["item"] = ["x", "y", "z"]
+    model = MatrixCompletion(1.0).fit(frame)
+    with pytest.raises(TypeError, match="must hold labels as those that were fitted, such as 'a'"):
+        model.predict(pd.DataFrame({"user": np.array([1, "a"], object), "item": ["x", "y"]}))
+
+
+def test_a_completion_that_stops_early_says_so():
+    _, pairs, v = observed()
+    with pytest.warns(ConvergenceWarning, match=r"\(max_iter\): gap .* tol=1e-09 was asked for"):
+        model = MatrixCompletion(40.0, tol=1e-9, max_iter=1).fit(pairs, v)
+    assert (model.status_, model.n_iter_) == ("max_iter", 1)
+    with pytest.raises(ValueError, match="no radius could be tried in the time; raise max_seconds"):
+        MatrixCompletion(max_seconds=1e-9).fit(pairs, v)
+
+
+def test_a_search_that_the_time_ends_takes_what_was_tried(monkeypatch):
+    """Radii count where every fold has its score."""
+    from adafw.sklearn import completion
+
+    _, pairs, v = observed()
+    whole = MatrixCompletion(cv=2).fit(pairs, v)
+    tried, held_out = [], completion._held_out
+
+    def counted(weighted, *rest):
+        tried.append(1)
+        return held_out(None if len(tried) > 3 else weighted, *rest)
+
+    monkeypatch.setattr(completion, "_held_out", counted)
+    model = MatrixCompletion(cv=2).fit(pairs, v)
+    np.testing.assert_array_equal(model.radii_, whole.radii_[:1])
+    np.testing.assert_array_equal(model.scores_, whole.scores_[:1])
+
+
+def test_a_shape_may_be_larger_than_what_was_seen():
+    _, pairs, v = observed()
+    model = MatrixCompletion(10.0, shape=(70, 41)).fit(pairs, v)
+    assert model.to_array().shape == (70, 41)
+    same = MatrixCompletion(10.0).fit(pairs, v)
+    np.testing.assert_allclose(model.to_array()[:60, :40], same.to_array(), atol=1e-2)
+    assert not model.row_offsets_[60:].any()
+    matrix = sparse.csr_array((v, pairs.T), shape=(80, 50))
+    assert MatrixCompletion(10.0).fit(matrix).to_array().shape == (80, 50)
+    bare = MatrixCompletion(10.0, offsets=False).fit(pairs, v)
+    assert (bare.mean_, bare.row_offsets_.any(), bare.col_offsets_.any()) == (0, False, False)
+    np.testing.assert_allclose(bare.to_array(), bare.left_ @ bare.right_)
+
+
+@pytest.mark.parametrize("norm", ["nuclear", "frequency", "adaptive"])
+def test_the_first_radius_of_a_search_can_gain_a_twentieth(norm):
+    """By the gradient at 0, in the norm that is searched; radii then grow by half."""
+    _, pairs, v = observed(m=30, n=20)
+    pairs = pairs[(pairs[:, 0] < 20) | (np.arange(len(v)) % 3 == 0)]
+    v = v[: len(pairs)]
+    model = MatrixCompletion(cv=2, norm=norm, offsets=False).fit(pairs, v)
+    m, n = model.shape_
+    G = np.zeros((m, n))
+    np.add.at(G, tuple(pairs.T), -2 * v / len(v))
+    if norm != "nuclear":
+        rows, cols = (
+            1 / np.sqrt(0.5 * size * np.bincount(which, minlength=size) / len(v) + 0.5)
+            for which, size in zip(pairs.T, (m, n), strict=True)
+        )
+        G = rows[:, None] * G * cols
+    wanted = 0.05 * np.mean(v**2) / np.linalg.norm(G, 2)
+    assert model.radii_[0] == pytest.approx(wanted, rel=1e-4)
+    np.testing.assert_allclose(model.radii_[1:] / model.radii_[:-1], 1.5)
+
+
+def test_few_entries_are_held_out_one_by_one():
+    _, pairs, v = observed(m=4, n=3, share=0.9)
+    model = MatrixCompletion(cv=4, offsets=False).fit(pairs[:7], v[:7])
+    assert model.radius_ in model.radii_
+    with pytest.raises(ValueError, match="cv must be at most the number of entries, 7, got 8"):
+        MatrixCompletion(cv=8).fit(pairs[:7], v[:7])

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -10,7 +12,7 @@ from matplotlib import pyplot
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import adafw
 from adafw.sklearn import (
@@ -153,3 +155,79 @@ def test_displays_without_matplotlib_say_what_is_missing():
     assert run.stdout.strip() == (
         "displays need matplotlib; install it with pip install 'adafw[plot]'."
     )
+
+
+def test_a_gap_of_zero_is_left_out_of_a_logarithmic_axis(runs):
+    shown = ConvergenceDisplay.from_result(runs[0])
+    log = shown.ax_.yaxis.get_transform()
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(log.transform(np.array([0.0]))[0])
+    flat = ConvergenceDisplay.from_result(runs[0], y="value")
+    assert flat.ax_.get_yscale() == "linear"
+    assert (flat.ax_.get_xlabel(), flat.ax_.get_ylabel()) == ("epochs", "objective")
+    bound = flat.ax_.lines[1]
+    assert (bound.get_linestyle(), bound.get_color()) == ("--", flat.lines_[0].get_color())
+    np.testing.assert_array_equal(bound.get_xdata(), runs[0].trace["epoch"])
+
+
+def test_a_key_is_drawn_where_there_is_something_to_tell(runs):
+    one = ConvergenceDisplay.from_result(runs[0], label="mine")
+    assert [t.get_text() for t in one.ax_.get_legend().get_texts()] == ["mine"]
+    named = ConvergenceDisplay.from_result(runs[:1], names=["mine"])
+    assert [t.get_text() for t in named.ax_.get_legend().get_texts()] == ["mine"]
+    untold = ConvergenceDisplay.from_result([replace(r, title="") for r in runs])
+    assert [t.get_text() for t in untold.ax_.get_legend().get_texts()] == ["run 1", "run 2"]
+
+
+def test_axes_may_be_one_two_or_new():
+    radii, coefs = np.array([1.0, 10.0]), np.array([[0.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    display = RadiusPathDisplay(
+        radii=radii, coefs=coefs, scores=[0.1, 0.4], errors=np.array([0.1, 0.2]), chosen=10.0
+    )
+    upper, lower = pyplot.figure().subplots(2, 1)
+    display.plot([upper, lower])
+    assert (display.ax_, display.score_ax_, display.figure_) == (upper, lower, upper.figure)
+    assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "radius")
+    assert (upper.get_ylabel(), lower.get_ylabel()) == ("coefficient", "score")
+    assert upper.get_xscale() == lower.get_xscale() == "log"
+    assert len(display.lines_) == 2  # the third is 0 everywhere
+    for axes in (upper, lower):
+        assert axes.lines[-1].get_xdata() == [10.0, 10.0]
+    bars = lower.containers[0][2][0].get_segments()
+    np.testing.assert_allclose([bar[:, 1] for bar in bars], [[0.0, 0.2], [0.2, 0.6]])
+    alone = RadiusPathDisplay(radii=radii, coefs=coefs, scores=[0.1, 0.4]).plot(upper)
+    assert alone.score_ax_ is not upper
+    assert upper.get_xlabel() == "radius"
+    drawn = alone.plot(linewidth=3)
+    assert drawn.lines_[0].get_linewidth() == 3
+    assert not any(line.get_linestyle() == "--" for line in drawn.ax_.lines)
+
+
+def test_bars_stand_side_by_side_in_their_order():
+    coef = np.array([[1.0, 0.0, -4.0, 2.0], [0.5, 0.0, 3.0, -2.5]])
+    shown = CoefficientDisplay(coef=coef, feature_names="abcd", names=["x", "y"], top=2).plot()
+    assert shown.chosen.tolist() == [2, 3]
+    assert [t.get_text() for t in shown.ax_.get_yticklabels()] == ["c", "d"]
+    assert shown.ax_.yaxis_inverted()
+    for k, bars in enumerate(shown.bars_):
+        middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
+        np.testing.assert_allclose(middles, np.arange(2) + (k - 0.5) * 0.4)
+        np.testing.assert_allclose([bar.get_height() for bar in bars], 0.4)
+    assert [t.get_text() for t in shown.ax_.get_legend().get_texts()] == ["x", "y"]
+    assert CoefficientDisplay(coef=coef, feature_names="abcd").chosen.tolist() == [2, 3, 0]
+    one = CoefficientDisplay(coef=coef[0], feature_names="abcd").plot()
+    assert one.ax_.get_legend() is None
+    assert one.ax_.get_xlabel() == "coefficient"
+    with pytest.raises(ValueError, match="top must be an integer >= 1, got 0"):
+        CoefficientDisplay(coef=coef, feature_names="abcd", top=0)
+
+
+def test_a_step_that_cannot_tell_names_leaves_numbers(wine):
+    X, y = wine
+    halved = make_pipeline(FunctionTransformer(np.asarray), FrankWolfeRegressor(radius=1e-3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        halved.fit(X, y == "red")
+    assert CoefficientDisplay.from_estimator(halved).feature_names[:2] == ["x0", "x1"]
+    with pytest.raises(ValueError, match="label must be None for a model of one score, got 'red'"):
+        CoefficientDisplay.from_estimator(halved, label="red")

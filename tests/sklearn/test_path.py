@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -15,7 +16,7 @@ from adafw.sklearn import (
     matching_radius,
     radius_path,
 )
-from adafw.sklearn.path import RadiusPath, _nonzeros
+from adafw.sklearn.path import RadiusPath, _fitted, _nonzeros
 from sklearn import datasets
 
 
@@ -226,3 +227,76 @@ def test_a_proven_path_of_several_classes_and_a_range():
         radius_path(X, y, eps=0.1, estimator=FrankWolfeClassifier(constraint="simplex"))
     with pytest.raises(ValueError, match="needs a model for eps=10"):
         radius_path(X, y, eps=10.0, radii=(0.1, 0.2))
+
+
+def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
+    X, y = datasets.load_diabetes(return_X_y=True)
+    wanted = matching_penalty(X, y, 500.0, loss="squared")
+    assert matching_penalty(X, y, 500.0, loss="squared", constraint="l2") == wanted
+    model = _fitted(X, y, 500.0, "squared", {"constraint": "l2", "max_epochs": 99}, None)
+    assert (model.constraint, model.radius, model.tol) == ("l1", 500.0, 1e-9)
+    assert (model.warm_start, model.max_epochs) == (True, 99)
+    assert _fitted(X, y, 5.0, "squared", {}, model) is model
+    assert model.radius == 5.0
+
+
+def test_a_radius_beyond_all_bounds_is_refused():
+    """Separable data in a unit so small that even a weak penalty asks for huge coefficients."""
+    X, y = np.array([[-1.0], [1.0]] * 3) * 1e-13, np.array([0, 1] * 3)
+    with pytest.raises(ValueError, match=r"C = 1e\+15 has no radius below 1e12"):
+        matching_radius(X, y, 1e15, fit_intercept=False)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-10])
+def test_a_radius_is_found_in_any_unit_of_the_features(unit):
+    """C = (1 + exp(r)) / m by hand, also where radius 1 is too small to be told from 0."""
+    X, y = np.array([[-1.0], [1.0]] * 3) * unit, np.array([0, 1] * 3)
+    found = matching_radius(X, y, 100.0 / unit, fit_intercept=False)
+    assert found * unit == pytest.approx(np.log(599), rel=1e-5)
+
+
+def test_a_path_that_a_limit_ends_says_where():
+    X, y = datasets.load_diabetes(return_X_y=True)
+    short = FrankWolfeRegressor(algorithm="FW", max_epochs=12)
+    with pytest.warns(ConvergenceWarning, match="the path ends at radius .*: a limit came before"):
+        path = radius_path(X, y, eps=0.05, estimator=short)
+    assert path.uppers[-1] < 10 * path.radii[-1]
+
+
+def test_a_path_starts_each_model_where_the_last_ended(cancer):
+    X, y = cancer
+    radii = np.geomspace(1.0, 1.1, 4)
+    given = FrankWolfeClassifier("squared_hinge", algorithm="FW", tol=1e-3)
+    path = radius_path(X, y, radii=radii, estimator=given)
+    alone = [FrankWolfeClassifier(**{**given.get_params(), "radius": r}).fit(X, y) for r in radii]
+    assert path.models[0].n_iter_ == alone[0].n_iter_
+    assert sum(m.n_iter_ for m in path.models) < sum(m.n_iter_ for m in alone)
+    assert all(m.warm_start for m in path.models)
+    assert not given.warm_start
+    assert [m.radius for m in path.models] == radii.tolist()
+    assert len({id(m) for m in path.models}) == 4
+
+
+def test_paths_have_ten_radii_and_weights(cancer):
+    X, y = cancer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        path = radius_path(X[:60], y[:60])
+    np.testing.assert_allclose(path.radii, np.geomspace(0.1, 100, 10))
+    assert not path.held_out
+    assert path.scores[3] == path.models[3].score(X[:60], y[:60])
+    weight = np.where(np.arange(100) < 60, 1.0, 0.0)
+    some = radius_path(X[:100], y[:100], radii=[1.0], sample_weight=weight)
+    same = radius_path(X[:60], y[:60], radii=[1.0])
+    np.testing.assert_allclose(some.coefs, same.coefs, rtol=1e-3, atol=1e-6)
+    proven = [
+        radius_path(X[:n], y[:n], radii=(0.5, 1.0), eps=0.2, sample_weight=w)
+        for n, w in ((100, weight), (60, None))
+    ]
+    np.testing.assert_allclose(proven[0].radii, proven[1].radii, rtol=1e-3)
+    test = radius_path(X[:60], y[:60], radii=(0.5, 1.0), eps=0.2, X_test=X[60:], y_test=y[60:])
+    assert test.held_out
+    assert test.scores[0] == test.models[0].score(X[60:], y[60:])
+    for wrong in ([], [[1.0]], ["a"], [np.nan], [-1.0]):
+        with pytest.raises(ValueError, match="radii must be numbers > 0"):
+            radius_path(X, y, radii=wrong)

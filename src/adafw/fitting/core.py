@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -122,9 +122,11 @@ class _Crew:
         # Signals reach the main thread alone, at any of its lines: Ctrl-C is noted, and the others
         # stop at their next record.
         with self.interrupts, ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(self.one, k) for k in numbers]
+            futures: list[Future[Fit]] = []
             while True:
                 try:
+                    for k in numbers[len(futures) :]:
+                        futures.append(pool.submit(self.one, k))
                     return [future.result() for future in futures]
                 except KeyboardInterrupt:  # a second one, or by a handler of the user's own
                     self.interrupts.again()

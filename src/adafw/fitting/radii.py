@@ -224,10 +224,7 @@ class _Walk:
         found = []
         for x0, x in zip(first, second, strict=True):
             line = x + ahead * (x - x0)
-            start = np.where(line * x > 0, line, 0.0)
-            if constraint.projection is None:
-                start = start / (1 + constraint.violation(start))
-            found.append(start)  # projected, where it can be, when the fit begins
+            found.append(np.where(line * x > 0, line, 0.0))  # projected when the fit begins
         return found
 
 
@@ -365,7 +362,8 @@ def approximate(
             raise KeyboardInterrupt
         at = Tangent.at(design, targets, settings, fitted.predictor.coef)
         room = bound - at.gap(radius)
-        if room <= 0:
+        # Half of the bound, unless a limit came first: what is left would be ever smaller steps.
+        if room < 0.1 * bound:
             break
         settled = at.value - at.least <= bound or not at.steepness > 0
         upper = math.inf if settled else radius + room / at.steepness

@@ -119,8 +119,11 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
         with in_one_sentence():
             return validate_data(self, X, y, reset=reset, **options)
 
-    def _fit_problem(self, problem: Problem, deadline: Deadline) -> None:
-        """One linear fit for each target, and the attributes that tell of them."""
+    def _fit_problem(self, problem: Problem, deadline: Deadline, callers: int = 1) -> None:
+        """One linear fit for each target, and the attributes that tell of them.
+
+        `callers`: functions of ours between this one and the user, whom warnings point at.
+        """
         design, targets = problem.part()
         n = design.rows.shape[1]
         plan = targets.plan(problem.settings, n)
@@ -139,7 +142,7 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt
         self._keep_fitted(fitted)
         for notice in fitted.notices:
-            _warn(notice)
+            _warn(notice, 3 + callers)
 
     def _keep_fitted(self, fitted: Fitted) -> None:
         """The attributes that tell of fits."""
@@ -294,7 +297,7 @@ def warn_unfinished(text: str) -> None:
     warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
-def _warn(notice: Notice) -> None:
+def _warn(notice: Notice, stacklevel: int) -> None:
     """As scikit-learn's users expect it."""
     category = UserWarning if notice.kind == "no effect" else ConvergenceWarning
-    warnings.warn(notice.text, category, stacklevel=4)
+    warnings.warn(notice.text, category, stacklevel=stacklevel)

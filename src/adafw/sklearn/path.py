@@ -235,11 +235,14 @@ def matching_radius(
     def excess(radius: float) -> float:
         nonlocal model
         model = _fitted(X, y, radius, loss, settings, model)
+        if not model.coef_.any():  # so small that 0 is within the tolerance, as at 0 itself
+            return below
         return math.log(_penalty(model, X, y, settings)) - wanted
 
-    low, high, below = 0.0, 1.0, math.log(least) - wanted
+    below = math.log(least) - wanted
+    low, high, at_low = 0.0, 1.0, below
     while (above := excess(high)) < 0:
-        low, high, below = high, 2 * high, above
+        low, high, at_low = high, 2 * high, above
         # On separable data the solution is at infinity, and every radius is too small.
         if high > 1e12:
             raise ValueError(f"C = {C:g} has no radius below 1e12: there is no finite solution.")
@@ -251,7 +254,7 @@ def matching_radius(
             return high
     from scipy.optimize import brentq
 
-    ends = {low: below, high: above}  # known already; a fit with radius 0 there is not
+    ends = {low: at_low, high: above}  # known already; a fit with radius 0 there is not
     return float(
         brentq(
             # No logarithm of a float is beyond 1000, which inf must not stay: it has no chord.

@@ -74,7 +74,7 @@ class RadiusSearch(FrankWolfeBase):
         self.scores_, self.values_, self.gaps_ = found.scores, found.values, found.gaps
         self._warn_of(found)
         settings = replace(problem.settings, radius=self.radius_)
-        self._fit_problem(replace(problem, settings=settings), deadline)
+        self._fit_problem(replace(problem, settings=settings), deadline, callers=2)
 
     def without_search(self) -> FrankWolfeBase:
         """A plain model, not fitted, with the same settings and the radius chosen."""

@@ -206,3 +206,86 @@ def test_only_the_longest_leads_are_listed():
     starts = [float(span.split(" to ")[0]) for span in spans.split(", ")]
     assert starts == sorted(starts)
     assert "shorter spans of 1e+03" in rest
+
+
+CORRECTIVE = {"name": "AdaCSFW", "learning_rate": 1.0, "inner": "corrective"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([1, 2, 3], [5, 6, 7], "holds"),
+        ([1, 5, 9], [2, 6, 8], "holds"),  # nothing that the seeds show
+        ([5, 6, 7], [1, 2, 3], "fails"),
+        ([-1 + 1e-13, 1e-13, 1e-13], [0, 0, 0], "holds"),  # rounding errors of the first gap, 1
+    ],
+)
+def test_corrective_steps_lose_nothing_to_projection(ours, theirs, verdict):
+    claim = "corrective inner steps lose nothing"
+    found = outcome(claim, (CORRECTIVE, ours), (SAME, theirs), (ada(), [0, 0, 0]))
+    assert found.verdict == verdict
+    assert found.evidence.startswith("final gap AdaCSFW 0 ")
+    assert "against AdaGrad 1 " in found.evidence
+    # One with another estimator is no mate, nor is a plain adaptive method corrective.
+    assert outcome(claim, (CORRECTIVE, ours), (GRAD, theirs)).verdict == "not tested"
+    assert outcome(claim, (ada(), ours), (SAME, theirs)).verdict == "not tested"
+
+
+def test_rounding_errors_are_told():
+    claim = "corrective inner steps lose nothing"
+    tiny = outcome(claim, (CORRECTIVE, [1e-13, 1e-13]), (SAME, [0, 0]))
+    assert "rounding errors of the first gap" in tiny.evidence
+    small = outcome(claim, (CORRECTIVE, [1e-11, 1e-11]), (SAME, [0, 0]))
+    assert (small.verdict, "rounding" in small.evidence) == ("fails", False)
+
+
+def test_a_few_inner_steps_are_ten_at_most():
+    claim = "better than the alternatives"
+    lines = ((ada(10), [3, 3]), (ada(11), [1, 1]), (DIRECT, [2, 2]))
+    found = outcome(claim, *lines)
+    assert found.verdict == "fails"
+    assert "direct 2 2.00e+00" in found.evidence
+    assert outcome(claim, (ada(11), [1, 1]), (DIRECT, [2, 2])).verdict == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"),
+    [
+        ({1: [4, 4], 5: [3, 3], 20: [1, 1]}, "holds"),  # three times the best is good
+        ({1: [4, 4], 5: [3.1, 3.1], 20: [1, 1]}, "fails"),
+        ({1: [4, 4], 5: [1, 7, 8], 20: [0, 2, 8]}, "undecided"),
+        ({1: [4, 4], 5: [0, 0], 20: [0, 0]}, "holds"),
+    ],
+)
+def test_five_inner_steps_are_good_within_a_factor_of_three(gaps, verdict):
+    found = outcome("K about 5 is good", *((ada(k), g) for k, g in gaps.items()))
+    assert found.verdict == verdict
+    assert "K=1: 4.0e+00" in found.evidence
+
+
+def test_claims_about_inner_steps_need_three_of_them():
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (5, 2))]
+    assert outcome("K about 5 is good", *lines).verdict == "not tested"
+    assert outcome("large K is slower", *lines).verdict == "not tested"
+    lines = [(ada(k), [g, g]) for k, g in ((1, 9), (4, 2), (20, 4))]
+    assert outcome("K about 5 is good", *lines).verdict == "not tested"
+
+
+def test_every_run_must_end_below_its_first_gap():
+    row = dict.fromkeys(Trace.columns, 0.0)
+    flat = Trace([tuple({**row, "gap": 1.0}.values())] * 2)
+    for last, verdict in ((trace(0.5, 0.5), "holds"), (flat, "fails")):
+        runs = {0: trace(0.0, 0.0), 1: last}
+        ours = Curve(CASE, LinearMethod("x", ada()), runs, dict.fromkeys(runs, "max_epochs"))
+        found = judge(Outcome(experiment("no clipping needed"), {}, (ours,)))
+        assert found.verdict == verdict
+        fell = 2 if verdict == "holds" else 1
+        assert f"{fell} of 2 runs ended below their first gap, 0 diverged" in found.evidence
+
+
+def test_objectives_are_told_above_the_best_bound():
+    lines = ((ada(), [1, 1], [7, 7]), (FW, [2, 2], [8, 8]))
+    found = outcome("best projection-free by objective", *lines)
+    assert found.evidence.startswith(
+        "objective above the lower bound AdaCSFW 0 7.00e+00 [7.00e+00, 7.00e+00] against CSFW 1 8"
+    )

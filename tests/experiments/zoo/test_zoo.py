@@ -2,12 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from adafw.experiments import load_spec, reproduce
+from adafw.experiments.convex.case import LinearMethod
 from adafw.experiments.kinds import kind_of
+from adafw.experiments.outcome import Curve, Outcome
 from adafw.experiments.zoo.case import FAMILIES, family_of
 from adafw.experiments.zoo.ranking import (
     HIGH,
@@ -20,6 +23,7 @@ from adafw.experiments.zoo.ranking import (
     work_to,
 )
 from adafw.names import ALGORITHMS
+from adafw.recorder import Trace
 
 TOML = """
 title = "A small zoo"
@@ -91,3 +95,82 @@ def test_work_is_counted_up_to_the_first_record_that_is_low_enough():
     scale = (1.0, 4.0)  # (the bound, the height of the first value above it)
     for level, work in ((1.0, 0.0), (0.5, 1.0), (0.25, 4.0), (0.24, math.inf)):
         assert _first(trace, "epoch", level, scale) == work
+
+
+def small(path, entries, seeds=(0,)):
+    """An outcome of (name, values, cpu seconds, epochs, gap) whose bound is 0 and start 1."""
+    path.write_text(TOML)
+    spec = load_spec(path)
+    case = spec.cases[0]
+    curves = []
+    for name, values, cpu, epochs, gap in entries:
+        rows = []
+        for value, seconds, epoch in zip(values, cpu, epochs, strict=True):
+            row = dict.fromkeys(Trace.columns, 0.0)
+            row |= {"value": value, "cpu_seconds": seconds, "epoch": epoch, "gap": gap}
+            rows.append(tuple(row.values()))
+        runs = {seed: Trace(rows) for seed in seeds}
+        method = LinearMethod(name, {"name": name})
+        curves.append(Curve(case, method, runs, dict.fromkeys(runs, "max_iterations")))
+    return Outcome(spec, {}, tuple(curves))
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdicts"),
+    [
+        (
+            [
+                ("AdaCSFW", [1, 1e-3, 1e-4], [0, 9, 10], [0, 1, 2], 1e-5),
+                ("CSFW", [1, 1e-3, 1e-4], [0, 1, 2], [0, 3, 4], 1e-4),
+                ("FW", [1, 1e-3, 1e-5], [0, 5, 6], [0, 2, 3], 1e-9),
+                ("Corrective", [1, 0.5, 1e-7], [0, 20, 30], [0, 8, 9], 1e-9),
+            ],
+            ["holds", "holds", "holds", "holds"],
+        ),
+        (
+            [
+                ("AdaCSFW", [1, 1e-3, 1e-4], [0, 9, 10], [0, 3, 4], 1e-3),
+                ("CSFW", [1, 1e-3, 1e-4], [0, 7, 8], [0, 5, 6], 1e-4),
+                ("FW", [1, 1e-3, 1e-8], [0, 5, 6], [0, 2, 3], 1e-9),
+                ("Corrective", [1, 0.5, 1e-7], [0, 20, 30], [0, 8, 9], 1e-9),
+            ],
+            ["fails", "fails", "fails", "fails"],
+        ),
+        (
+            [
+                ("AdaCSFW", [1, 0.5, 0.4], [0, 9, 10], [0, 3, 4], 1e-3),
+                ("CSFW", [1, 0.5, 0.4], [0, 7, 8], [0, 5, 6], 1e-3),
+                ("FW", [1, 0.5, 0.4], [0, 5, 6], [0, 2, 3], 1e-9),
+                ("Corrective", [1, 0.5, 0.4], [0, 20, 30], [0, 8, 9], 1e-9),
+            ],
+            ["undecided", "undecided", "undecided", "fails"],
+        ),
+    ],
+)
+def test_claims_follow_the_work_to_their_levels(tmp_path, entries, verdicts):
+    outcome = small(tmp_path / "z.toml", entries)
+    claims = kind_of(outcome.spec).judge(outcome)
+    assert [claim.verdict for claim in claims] == verdicts
+    if verdicts[0] == "holds":
+        assert claims[0].evidence == "AdaCSFW 1 epochs, FW 2 epochs"
+        assert claims[1].evidence == "CSFW 1 CPU s, FW 5 CPU s"
+        assert claims[2].evidence == "Corrective 30 CPU s, FW never"
+        assert claims[3].evidence == "AdaCSFW 1.00e-05, CSFW 1.00e-04"
+
+
+def test_work_over_seeds_is_that_of_most(tmp_path):
+    """Of an even number of seeds the larger of the middle two; the best has the least."""
+    outcome = small(tmp_path / "z.toml", [
+        ("FW", [1, 1e-3], [0, 5], [0, 2], 1.0), ("AFW", [1, 0.5], [0, 1], [0, 1], 1.0),
+        ("PFW", [1, 0.4], [0, 1], [0, 1], 1.0),
+    ])  # fmt: skip
+    case = outcome.spec.cases[0]
+    scale = scale_of(outcome, case)
+    assert scale == (0.0, 1.0)
+    fast, slow, lower = outcome.of(case)
+    assert best([slow, lower, fast], "epoch", LOW, scale) is fast
+    assert best([slow, lower], "epoch", LOW, scale) is lower  # none got there: the lowest
+    both = replace(fast, traces={0: fast.traces[0], 1: slow.traces[0]},
+                   statuses=dict.fromkeys((0, 1), "max_iterations"))  # fmt: skip
+    assert math.isinf(work_to(both, "epoch", LOW, scale))
+    assert reached(both, scale) == pytest.approx((1e-3 + 0.5) / 2)
