@@ -182,6 +182,7 @@ SIGNS = [((5, 4), None, {}), ((7,), None, {"weight_decay": 0.5}), ((3, 2), None,
 MANY = {
     "SFW": (MIXED, lambda g: SFW(g, lr=0.3)),
     "SFW with betas": (MIXED, lambda g: SFW(g, lr=0.3, betas=(0.5, 0.9), start="zero")),
+    "SFW without momentum": (MIXED, lambda g: SFW(g, lr=0.3, momentum=0.0)),
     "by gradient": (MIXED, lambda g: SFW(g, lr=0.1, rescale="gradient")),
     "by diameter": (MIXED, lambda g: SFW(g, lr=0.2, rescale="diameter")),
     "short": (MIXED, lambda g: SFW(g, lr=0.1, rescale="short", momentum=0.0)),
@@ -199,7 +200,7 @@ MANY = {
 
 
 def network(kind, place, whole_gradients=lambda g: g, **options):
-    """All parameters of a list in one optimizer, some steps on; one gradient is 0, one missing."""
+    """All parameters of a list in one optimizer; some gradients are 0, one is missing."""
     listed, make = MANY[kind]
     rng = np.random.default_rng(7)
     dtype = options.pop("dtype", torch.float64)
@@ -216,7 +217,7 @@ def network(kind, place, whole_gradients=lambda g: g, **options):
     for t in range(3):
         for i, p in enumerate(params):
             g = torch.tensor(rng.standard_normal(tuple(p.shape)), dtype=dtype)
-            g = 0 * g if (t, i) == (1, 0) else g
+            g = 0 * g if t == 1 and i % 2 == 0 else g
             p.grad = None if (t, i) == (1, 1) else whole_gradients(g) if t == 2 else place(g)
         optimizer.step()
     wholes = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in params]
