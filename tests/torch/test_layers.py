@@ -9,7 +9,14 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import AdaSFW, Rule, constrain, make_feasible
+from adafw.torch import (
+    AdaSFW,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    Rule,
+    constrain,
+    make_feasible,
+)
 from adafw.torch.layers import glorot_norm
 
 
@@ -218,3 +225,22 @@ def test_make_feasible_says_that_weights_without_data_cannot_be_moved():
     groups = constrain(nn.Linear(2, 2, device="meta"), adafw.L2Ball, radius=1.0, show=False)
     with pytest.raises(ValueError, match="'weight' must have data, got the device meta"):
         make_feasible(groups)
+
+
+@pytest.mark.parametrize(
+    ("family", "diameter", "rate"),
+    [(adafw.LInfBall, 20, "0.003"), (adafw.L2Ball, 6, "0.003"), (adafw.RMSBall, 6, "0.003"),
+     (adafw.L1Ball, 60, "0.1"), (adafw.SpectralBall, 20, "0.003"), (adafw.NuclearBall, 20, "0.003"),
+     (NewtonSchulzBall, 20, "0.003"), (PowerNuclearBall, 20, "0.003"), (adafw.RowBall, 20, "0.003"),
+     (adafw.ColumnBall, 20, "0.003")],
+)  # fmt: skip
+def test_sizes_and_rates_to_start_with(family, diameter, rate, capsys):
+    model = nn.Linear(7, 5, bias=False)
+    (group,) = constrain(model, family)
+    assert group["constraint"].diameter((5, 7)) == pytest.approx(diameter * glorot_norm((5, 7)))
+    rest = f'AdamSFW(lr={rate}), SFW(lr=0.3, rescale="gradient")'
+    assert capsys.readouterr().out.splitlines()[-1] == f"first tries: SFW(lr=0.001), {rest}"
+    for size, step in ((0.1 * diameter, "0.01"), (1e-4 * diameter, "1"), (4 * diameter, "0.00025")):
+        constrain(model, family, diameter=size)
+        told = capsys.readouterr().out.splitlines()[-1]
+        assert told == f"first tries: SFW(lr={step}), {rest}"
