@@ -369,6 +369,19 @@ def test_the_table_names_set_radius_gamma_and_pair():
     assert line.split()[3:] == ["NewtonSchulzBall", "3", "0.1", "(0.2,", "0.5)", "inside"]
     line = Lion([w], lr=0.02).describe().splitlines()[1]
     assert line.split()[2:] == ["9x4", "none", "0", "(0.02,", "0)"]
+    free = Scion([w], lr=0.1, scale=2.0, unconstrained=True).describe().splitlines()[1]
+    assert free.split()[2:] == ["9x4", "none", "0", "(0.2,", "0)"]
+    adamw = Muon([{"params": [w], "adamw": True, "lr": 0.02}]).describe().splitlines()[1]
+    assert adamw.split()[2:] == ["9x4", "none", "(AdamW)", "(0.02,", "0.1)"]
+    far = adafw.LInfBall(w.detach().abs().max().item() / 1.5)
+    outside = Lion([w], lr=0.01, weight_decay=1 / far.radius).describe().splitlines()[1]
+    assert outside.split()[-3:] == ["by", "50", "%"]
+    held = {"params": [w], "constraint": adafw.LInfBall(4.0)}
+    told = SFW([held], lr=0.1, rescale="gradient").describe().splitlines()[1]
+    assert told.split()[3:] == ["LInfBall", "4", "in", "the", "step", "inside"]
+    box = {"params": [w], "constraint": adafw.Box(-4.0, 5.0)}
+    told = SFW([box], lr=0.1).describe().splitlines()[1]
+    assert told.split()[3:] == ["Box(lower=-4.,", "upper=5.)", "0.1", "inside"]
     sfw = SFW([{"params": [w], "constraint": adafw.LInfBall(4.0)}], lr=0.1)
     line = sfw.describe().splitlines()[1]
     assert line.split()[3:] == ["LInfBall", "4", "0.1", "(0.4,", "0.25)", "inside"]
