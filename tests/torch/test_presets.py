@@ -341,6 +341,24 @@ def test_a_group_of_adamw_is_torch_s_adamw(dtype):
           {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-6}[dtype])  # fmt: skip
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("kind", [Muon, Lion, Signum, Scion])
+def test_adamw_takes_its_own_numbers(kind, fused):
+    ours, theirs = tensors([(4, 3), (5,)]), tensors([(4, 3), (5,)])
+    numbers = {"adamw_betas": (0.5, 0.8), "adamw_eps": 0.1}
+    first = kind(
+        [{"params": ours, "adamw": True, "lr": 0.05, "weight_decay": 0.3}], fused=fused, **numbers
+    )
+    second = torch.optim.AdamW(theirs, lr=0.05, betas=(0.5, 0.8), eps=0.1, weight_decay=0.3)
+    for gs in gradients(ours, 6):
+        for p, g in zip(theirs, gs, strict=True):
+            p.grad = g
+        first.step()
+        second.step()
+    close(ours, [p.detach() for p in theirs], 1e-13)
+    assert [float(first.state[p]["step"]) for p in ours] == [6, 6]
+
+
 @pytest.mark.parametrize("kind", PRESETS)
 def test_presets_train_have_a_set_a_table_and_a_gap(kind):
     model = network()
