@@ -254,3 +254,45 @@ def test_a_loaded_state_is_laid_out_as_its_parameter(kind):
         assert second.state[q][name].is_contiguous()
         assert torch.equal(second.state[q][name], first.state[p][name])
         assert second.state[q][name].data_ptr() != first.state[p][name].data_ptr()
+
+
+def test_a_group_is_checked_when_it_comes_and_when_it_gets_another_set():
+    """Not at every step: that would take longer than a small step does."""
+
+    class Counted(SFW):
+        checked = 0
+
+        def check_group(self, group):
+            Counted.checked += 1
+            super().check_group(group)
+
+    p = nn.Parameter(torch.zeros(3))
+    optimizer = Counted([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    p.grad = torch.ones(3)
+    for _ in range(3):
+        optimizer.step()
+    assert Counted.checked == 1
+    optimizer.param_groups[0]["constraint"] = adafw.L2Ball(1.0)
+    for _ in range(3):
+        optimizer.step()
+    assert Counted.checked == 2
+    again = pickle.loads(pickle.dumps(optimizer.state_dict()))
+    optimizer.load_state_dict(again)
+    optimizer.step()
+    assert Counted.checked == 2
+    optimizer.param_groups[0]["constraint"] = adafw.LInfBall(1e-3)
+    with pytest.raises(ValueError, match="starts outside"):
+        optimizer.step()
+
+
+def test_a_group_that_is_added_stays_the_callers():
+    p, q = (nn.Parameter(torch.zeros(2)) for _ in range(2))
+    optimizer = SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    given = {"params": [q], "constraint": adafw.L2Ball(1.0)}
+    optimizer.add_param_group(given)
+    assert given == {"params": [q], "constraint": adafw.L2Ball(1.0)}
+    assert optimizer.param_groups[1]["lr"] == 0.1
+    wrong = {"params": [nn.Parameter(torch.full((2,), 9.0))], "constraint": adafw.L2Ball(1.0)}
+    with pytest.raises(ValueError, match="starts outside"):
+        optimizer.add_param_group(wrong)
+    assert len(optimizer.param_groups) == 2

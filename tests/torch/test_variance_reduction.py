@@ -12,6 +12,7 @@ from torch import nn
 import adafw
 from adafw.torch import ORGFW, SFW, SPIDERFW, SVRF, constrain, gap, make_feasible
 from adafw.torch.training import train
+from adafw.torch.variance_reduction import batch_size
 
 BALL = adafw.L2Ball(2.0)
 
@@ -236,3 +237,15 @@ def test_the_gap_falls_in_training():
     train(model, optimizer, nn.functional.mse_loss, batches, 30, seen.append)
     assert seen == list(range(1, 31))
     assert gap(model, nn.functional.mse_loss, batches, groups) < 0.5 * before
+
+
+def test_the_size_of_a_batch_is_that_of_its_targets():
+    mask, y = torch.zeros(1, 9), torch.zeros(7)
+    for batch in (
+        y,
+        (mask, y),
+        [mask, mask, y],
+        {"mask": mask, "y": y},
+        (mask, {"a": mask, "b": y}),
+    ):
+        assert batch_size(batch) == 7
