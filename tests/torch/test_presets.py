@@ -185,6 +185,27 @@ def test_sfw_is_the_one_form(options, start, fused):
         close([p], [x], 1e-13)
 
 
+@pytest.mark.parametrize("rescale", ["gradient", "short"])
+@pytest.mark.parametrize("name", ["linf", "l2", "nuclear"])
+def test_sfw_with_betas_is_rescaled_by_its_direction(name, rescale):
+    """d is neither the momentum nor the gradient, and must outlive the way to its vertex."""
+    ball = {"linf": adafw.LInfBall, "l2": adafw.L2Ball, "nuclear": adafw.NuclearBall}[name](0.7)
+    (p,) = tensors([(4, 3)], scale=0.05)
+    x, m = p.detach().clone(), None
+    group = [{"params": [p], "constraint": ball}]
+    optimizer = SFW(group, lr=0.1, betas=(0.5, 0.9), rescale=rescale)
+    for (g,) in gradients([p], 8):
+        optimizer.step()
+        m = g if m is None else m
+        d = 0.5 * m + 0.5 * g
+        away = x - ball.lmo(d)
+        gamma = {"gradient": 0.1 * d.norm() / away.norm(),
+                 "short": 0.1 * (d * away).sum() / (away * away).sum()}[rescale]  # fmt: skip
+        x = x - min(1.0, float(gamma)) * away
+        m = 0.9 * m + 0.1 * g
+        close([p], [x], 1e-12)
+
+
 @pytest.mark.parametrize(
     ("preset", "ball", "form"),
     [
@@ -237,6 +258,21 @@ def test_the_short_step_goes_to_the_minimum_along_the_line():
         values = ((x + ts[:, None] * (v - x) - c) ** 2).sum(1)
         best = x + ts[values.argmin()] * (v - x)
         torch.testing.assert_close(p.detach(), best, rtol=0, atol=1e-4)
+
+
+def test_a_short_step_from_outside_goes_nowhere_uphill():
+    """Where a set has shrunk behind a point, the way to a vertex may rise: the step is then 0."""
+    p = nn.Parameter(torch.full((2,), -0.9, dtype=torch.float64))
+    group = [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = SFW(group, lr=0.0, momentum=0.0, rescale="short")
+    p.grad = torch.ones(2, dtype=torch.float64)
+    optimizer.step()
+    optimizer.param_groups[0].update(lr=0.5, radius_scale=0.1)
+    optimizer.step()
+    assert p.tolist() == [-0.9, -0.9]
+    p.grad = -torch.ones(2, dtype=torch.float64)
+    optimizer.step()
+    assert p.detach().tolist() == pytest.approx([-0.4, -0.4])  # 0.5 of the way of length 1
 
 
 def test_radii_follow_a_schedule_and_resume():
