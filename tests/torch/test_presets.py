@@ -10,6 +10,7 @@ from torch import nn
 
 import adafw
 from adafw.torch import SFW, Lion, Muon, RadiusSchedule, Scion, Signum, gap, make_feasible
+from adafw.torch.optimizers import scaled
 
 SHAPES = [(6, 6), (9, 4), (3, 11)]
 
@@ -183,6 +184,47 @@ def test_sfw_is_the_one_form(options, start, fused):
             x = x + 0.1 * (ball.lmo(d) - x)
             m = b2 * m + (1 - b2) * g
         close([p], [x], 1e-13)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("betas", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
+def test_either_weight_of_the_momentum_may_be_zero(betas, fused):
+    """With (b, 0) the last gradient is remembered, and only that."""
+    (p,) = tensors([(4, 3)], scale=0.05)
+    x, m, ball = p.detach().clone(), None, adafw.LInfBall(0.7)
+    group = [{"params": [p], "constraint": ball}]
+    optimizer = SFW(group, lr=0.1, betas=betas, fused=fused)
+    for (g,) in gradients([p], 6):
+        optimizer.step()
+        m = g if m is None else m
+        x = x + 0.1 * (ball.lmo(betas[0] * m + (1 - betas[0]) * g) - x)
+        m = betas[1] * m + (1 - betas[1]) * g
+    close([p], [x], 1e-13)
+    assert ("momentum" in optimizer.state[p]) == any(betas)
+    if any(betas):
+        torch.testing.assert_close(optimizer.state[p]["momentum"], m)
+
+
+def test_a_scaled_set_is_so_many_times_its_own_size():
+    assert scaled(adafw.LInfBall(0.5), 3.0) == adafw.LInfBall(1.5)
+    assert scaled(adafw.KSparse(0.5, 2), 3.0) == adafw.KSparse(1.5, 2)
+    assert scaled(adafw.Box(-1.0, 2.0), 3.0) == adafw.Box(-3.0, 6.0)
+    ball = adafw.L2Ball(2.0)
+    assert scaled(ball, 1.0) is ball
+    assert scaled(None, 3.0) is None
+    assert ball == adafw.L2Ball(2.0)
+
+
+def test_a_step_without_a_set_may_be_as_long_as_one_likes():
+    (p,) = tensors([(2,)])
+    x = p.detach().clone()
+    optimizer = SFW([{"params": [p], "constraint": None}], lr=2.5, momentum=0.0)
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    close([p], [x - 2.5], 1e-15)
+    with pytest.raises(ValueError, match="lr must be a number >= 0 and <= 1, as it is the step"):
+        SFW([{"params": [p], "constraint": adafw.L2Ball(9.0)}], lr=2.5)
+    SFW([{"params": [p], "constraint": adafw.L2Ball(9.0)}], lr=2.5, rescale="diameter")
 
 
 @pytest.mark.parametrize("rescale", ["gradient", "short"])
