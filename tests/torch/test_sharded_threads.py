@@ -224,8 +224,8 @@ def network(kind, place, whole_gradients=lambda g: g, **options):
     return [w.detach().clone() for w in wholes], moved, optimizer.describe()
 
 
-@pytest.mark.parametrize("world", [1, 3])
-def test_many_parameters_of_many_kinds_in_one_optimizer(world):
+@pytest.mark.parametrize(("world", "dim"), [(1, 0), (3, 0), (2, 1)])
+def test_many_parameters_of_many_kinds_in_one_optimizer(world, dim):
     """Each is exchanged in its own way; gradients may be whole, and are then cut."""
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
 
@@ -234,7 +234,7 @@ def test_many_parameters_of_many_kinds_in_one_optimizer(world):
 
     def work():
         mesh = init_device_mesh("cpu", (world,))
-        place = lambda x: distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
+        place = lambda x: distribute_tensor(x, mesh, [Shard(min(dim, x.dim() - 1))])  # noqa: E731
         whole = lambda g: distribute_tensor(g, mesh, [Replicate()])  # noqa: E731
         return [network(kind, place, whole, **options) for kind, options in asked]
 
