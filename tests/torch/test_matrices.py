@@ -337,3 +337,17 @@ def test_the_power_method_takes_the_best_of_four_seeded_starts(shape):
         torch.testing.assert_close(found, vertex if shape[0] > shape[1] else vertex.mT)
         assert torch.equal(found, ball.lmo(g))
     assert len(chosen) > 2
+
+
+@pytest.mark.parametrize(
+    "ball", [PowerNuclearBall(1.0), NewtonSchulzBall(1.0), DecomposedBall(1.0)]
+)
+def test_single_precision_is_measured_in_double_and_stays_single(ball):
+    for seed in range(5):
+        x = torch.randn(6, 4, generator=torch.Generator().manual_seed(seed))
+        assert ball.violation(x) == ball.violation(x.double())
+        assert ball.project(x).dtype is torch.float32
+        assert ball.project(x.double()).dtype is torch.float64
+        assert ball.lmo(x).dtype is torch.float32
+        torch.testing.assert_close(ball.project(x), ball.project(x.double()).float())
+    assert ball.start((3, 2), torch.float32).tolist() == [[0.0, 0.0]] * 3
