@@ -287,7 +287,8 @@ def test_muons_iteration_is_its_own(steps):
 
 def test_directions_without_size_are_not_taken_by_the_exact_factor():
     u, _ = torch.linalg.qr(torch.randn(7, 4, generator=torch.Generator().manual_seed(0)).double())
-    g = u @ torch.diag(torch.tensor([3.0, 1.0, 1e-9, 1e-17], dtype=torch.float64))
+    rounding = 12 * torch.finfo(torch.float64).eps  # of 3, times less than the seven rows
+    g = u @ torch.diag(torch.tensor([3.0, 1.0, 1e-9, rounding], dtype=torch.float64))
     expected = u.clone()
     expected[:, 3] = 0
     torch.testing.assert_close(polar.exact(g), expected, rtol=0, atol=1e-6)
