@@ -191,3 +191,24 @@ def test_accumulators_survive_a_gradient_that_is_zero_everywhere():
     assert squares.tolist()[2] == 0 < squares[0]
     LAZY.run(f, ball, algo, s, 3)
     np.testing.assert_array_equal(s.step["sum_squares"], squares)
+
+
+@pytest.mark.parametrize("K", [0, 3, None, "projected"])
+def test_a_coordinate_without_data_holds_no_other_back(K):
+    """The last of the support never has a gradient; the others move as ever."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 6))
+    A[:, [0, 5]] = 0
+    f = adafw.LinearModel(sparse.csr_array(A), rng.standard_normal(30), adafw.losses.Squared())
+    ball, algo = adafw.L1Ball(50.0), algorithm(K, 4, 0.1)
+    x0 = np.array([0.3, 0.1, -0.2, 0.1, 0.2, 0.4])
+    ends = []
+    for run in (solver.run, LAZY.run, FUSED.run):
+        s = solver.start(f, ball, algo, x0.copy(), np.random.default_rng(0))
+        ends.append(run(f, ball, algo, s, 12))
+    for s in ends[1:]:
+        np.testing.assert_allclose(s.x, ends[0].x, rtol=0, atol=1e-10)
+        assert same_counts(s, ends[0])
+    if K in (None, "projected"):
+        assert ends[0].x[[0, 5]].tolist() == [0.3, 0.4]
+    assert not np.allclose(ends[0].x[1:5], x0[1:5])

@@ -172,6 +172,22 @@ def test_an_estimate_follows_the_slopes_of_its_batch(weighted):
         assert set(large) <= set(marked(book))
 
 
+def test_a_list_without_room_for_a_row_is_thinned_and_then_made_longer():
+    rows = csr(np.array([[1.0, 1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]]))
+    terms = Terms(rows, np.array([-1.0, -2.0]), np.empty(0), 0, 0.0)
+    batches = Batches(0, as_batch(np.array([0, 1]), 2), np.array([0, 1, 2]))
+    book = ledger(np.zeros(5), room=4, alpha=2)
+    listed = lazy_l1.refresh(terms, batches, 0, book, listing(book, [], 5e-324, capacity=3), 0)
+    assert book.work.tolist() == [0, 0, 0]
+    assert (listed.size, listed.features.size) == (3, 3)
+    listed = lazy_l1.refresh(terms, batches, 1, book, listed, 0)
+    assert book.work.tolist() == [0, 1, 0]
+    assert listed.features.size == 4 * (3 + 3)
+    assert sorted(listed.features[: listed.size].tolist()) == [0, 1, 2, 3, 4]
+    # x = 0: alpha = 2 (0 - y) / m
+    assert book.table[:, G].tolist() == [1.0, 1.0, 3.0, 2.0, 2.0]
+
+
 def test_a_list_down_to_a_threshold():
     book = ledger([3.0, -0.5, 1.0, 0.0, -2.0, 0.9], room=2)
     listed = listing(book, [1, 3], 9.0, capacity=5)
