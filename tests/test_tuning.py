@@ -219,6 +219,13 @@ def test_a_search_ends_when_its_time_is_over(clock):
     assert adafw.tune(f, ball, make, total_seconds=100.0, **options).settled
 
 
+def test_without_any_time_one_run_is_made_and_ends_at_once():
+    f, ball = problem()
+    tuned = adafw.tune(f, ball, adafw.AdaCSFW, total_seconds=0.0, max_epochs=1)
+    (only,) = tuned.trials
+    assert (only.exponent, only.status) == (-2, "max_seconds")
+
+
 def test_defaults_of_a_search():
     told = {n: p.default for n, p in inspect.signature(adafw.tune).parameters.items()}
     assert {k: told[k] for k in ("measure", "seed", "max_trials", "report", "total_seconds")} == {
