@@ -157,6 +157,7 @@ MIXED = [
     ((8,), adafw.L1Ball(0.9), {}),
     ((3, 2, 2), adafw.L2Ball(0.7), {}),
     ((4, 6), NewtonSchulzBall(0.6, 2), {}),
+    ((48, 3), NewtonSchulzBall(0.6, 2), {}),
     ((7,), None, {}),
 ]
 INNER = [{"inner_steps": 1 + i % 3} for i in range(len(MIXED))]
@@ -177,7 +178,7 @@ NORMS = [
     ((5, 3), None, {"norm": "sign"}),
 ]
 PRESET = [((40, 3), None, {}), ((6, 5), None, {}), ((4, 6), None, {"split": 2}),
-          ((7,), None, {"adamw": True}), ((24, 3), None, {})]  # fmt: skip
+          ((7,), None, {"adamw": True}), ((24, 3), None, {}), ((48, 3), None, {"split": 2})]  # fmt: skip
 SIGNS = [((5, 4), None, {}), ((7,), None, {"weight_decay": 0.5}), ((3, 2), None, {"adamw": True})]
 MANY = {
     "SFW": (MIXED, lambda g: SFW(g, lr=0.3)),
@@ -279,18 +280,46 @@ def test_a_gradient_that_is_not_finite_on_one_rank_lets_no_other_wait():
     def work():
         mesh = init_device_mesh("cpu", (2,))
         place = lambda x: distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
-        p = nn.Parameter(place(torch.zeros(4, 3)))
-        optimizer = SFW([{"params": [p], "constraint": adafw.NuclearBall(1.0)}], lr=0.1)
-        g = torch.ones(4, 3)
-        g[3, 1] = torch.nan
-        p.grad = place(g)
-        optimizer.step()
-        return p.full_tensor().detach().clone()
+        found = []
+        for make in (lambda g: SFW(g, lr=0.1), lambda g: AdaSFW(g, lr=0.1)):
+            p = nn.Parameter(place(torch.zeros(4, 3)))
+            optimizer = make([{"params": [p], "constraint": adafw.NuclearBall(1.0)}])
+            g = torch.ones(4, 3)
+            g[3, 1] = torch.nan
+            p.grad = place(g)
+            optimizer.step()
+            found.append(p.full_tensor().detach().clone())
+        return found
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for found in in_threads(2, work):
-            assert torch.isnan(found).all()
+            assert all(torch.isnan(x).all() for x in found)
+
+
+def test_a_tall_matrix_of_few_entries_is_bounded_by_its_rows_and_columns():
+    """One entry a row: its largest column and row bound it better than the sum of squares."""
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    rng = np.random.default_rng(0)
+    g = torch.zeros(60, 3, dtype=torch.float64)
+    g[torch.arange(60), torch.tensor(rng.integers(0, 3, 60))] = torch.tensor(rng.random(60) + 0.5)
+    assert g.sum(0).max() * g.max() < (g**2).sum()
+
+    def step(place):
+        p = nn.Parameter(place(torch.zeros_like(g)))
+        p.grad = place(g)
+        SFW([{"params": [p], "constraint": NewtonSchulzBall(1.0, iterations=4)}], lr=0.5).step()
+        return p.full_tensor().detach().clone() if hasattr(p, "full_tensor") else p.detach()
+
+    def work():
+        mesh = init_device_mesh("cpu", (3,))
+        return step(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for found in in_threads(3, work):
+            torch.testing.assert_close(found, step(lambda x: x), rtol=0, atol=1e-9)
 
 
 def test_owners_share_the_work():
