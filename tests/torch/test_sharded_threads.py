@@ -178,7 +178,8 @@ NORMS = [
     ((5, 3), None, {"norm": "sign"}),
 ]
 PRESET = [((40, 3), None, {}), ((6, 5), None, {}), ((4, 6), None, {"split": 2}),
-          ((7,), None, {"adamw": True}), ((24, 3), None, {}), ((48, 3), None, {"split": 2})]  # fmt: skip
+          ((7,), None, {"adamw": True}), ((24, 3), None, {}),
+          ((48, 3), None, {"split": 2})]  # fmt: skip
 SIGNS = [((5, 4), None, {}), ((7,), None, {"weight_decay": 0.5}), ((3, 2), None, {"adamw": True})]
 MANY = {
     "SFW": (MIXED, lambda g: SFW(g, lr=0.3)),
@@ -297,28 +298,35 @@ def test_a_gradient_that_is_not_finite_on_one_rank_lets_no_other_wait():
             assert all(torch.isnan(x).all() for x in found)
 
 
-def test_a_tall_matrix_of_few_entries_is_bounded_by_its_rows_and_columns():
-    """One entry a row: its largest column and row bound it better than the sum of squares."""
+@pytest.mark.parametrize(("world", "rows"), [(3, 60), (6, 25)])
+@pytest.mark.parametrize("rescale", [None, "diameter"])
+def test_a_tall_matrix_of_few_entries_is_bounded_by_its_rows_and_columns(world, rows, rescale):
+    """One entry a row: its largest column and row bound it better than the sum of squares.
+
+    Of six ranks the last has none of 25 rows.
+    """
     from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
     rng = np.random.default_rng(0)
-    g = torch.zeros(60, 3, dtype=torch.float64)
-    g[torch.arange(60), torch.tensor(rng.integers(0, 3, 60))] = torch.tensor(rng.random(60) + 0.5)
+    g = torch.zeros(rows, 3, dtype=torch.float64)
+    places = torch.arange(rows), torch.tensor(rng.integers(0, 3, rows))
+    g[places] = torch.tensor(rng.random(rows) + 0.5)
     assert g.sum(0).max() * g.max() < (g**2).sum()
 
     def step(place):
         p = nn.Parameter(place(torch.zeros_like(g)))
         p.grad = place(g)
-        SFW([{"params": [p], "constraint": NewtonSchulzBall(1.0, iterations=4)}], lr=0.5).step()
+        group = {"params": [p], "constraint": NewtonSchulzBall(1.0, iterations=4)}
+        SFW([group], lr=0.5, rescale=rescale).step()
         return p.full_tensor().detach().clone() if hasattr(p, "full_tensor") else p.detach()
 
     def work():
-        mesh = init_device_mesh("cpu", (3,))
+        mesh = init_device_mesh("cpu", (world,))
         return step(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for found in in_threads(3, work):
+        for found in in_threads(world, work):
             torch.testing.assert_close(found, step(lambda x: x), rtol=0, atol=1e-9)
 
 
