@@ -490,3 +490,20 @@ def test_the_search_is_a_path_to_minimize():
     f, ball, algorithm = problem(), adafw.L1Ball(5.0), adafw.AdaCSFW()
     assert AutoRate.fits(None, f, ball, algorithm)
     assert not AutoRate.fits(None, f, ball, adafw.AdaCSFW(1.0))
+
+
+@pytest.mark.parametrize("prefix", ["", "base."])
+def test_a_damaged_workspace_is_refused_before_any_kernel_sees_it(prefix):
+    """That of the run, and that of where its window began."""
+    rng = np.random.default_rng(1)
+    X = sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.2))
+    f = adafw.LinearModel(X, np.sign(rng.normal(size=300)), losses.Logistic())
+    ball, algorithm = adafw.L1Ball(3.0), adafw.AdaCSFW()
+    s = adafw.minimize(f, ball, algorithm, max_iterations=9, path="lazy").state
+    assert "base.workspace.support" in s.search
+    kept = s.search if prefix else s.workspace
+    key = "base.workspace.capacity" if prefix else "capacity"
+    assert adafw.minimize(f, ball, algorithm, state=s, max_iterations=12, path="lazy").state.t == 12
+    kept[key] = -1
+    with pytest.raises(ValueError, match=r"its workspace\.capacity must be"):
+        adafw.minimize(f, ball, algorithm, state=s, max_iterations=12, path="lazy")
