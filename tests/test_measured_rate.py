@@ -71,6 +71,23 @@ def test_a_promise_leans_on_the_last_exact_gradient(f, known):
         assert s.search["exact.t"] == 3, "none was bought"
 
 
+@pytest.mark.parametrize("gradient", [gradients.SVRF(), gradients.LSVRG()])
+def test_a_snapshot_is_an_exact_gradient_at_hand(f, gradient):
+    z, end = np.linspace(-0.2, 0.1, N), 0.2 * END
+    base, s = window(x=end)
+    s.gradient = {"snapshot": z, "snapshot_gradient": f.gradient(z), "exact": 0}
+    parts = groups(10)
+    slopes = [f.gradient(z) + f.gradient(BEGIN, k) - f.gradient(z, k) for k in parts]
+    trust, factor = moved(*met(f, end, BEGIN, parts, slopes))
+    verdict = Measured(gradient, Care()).judge(f, s, base, 0.7)
+    assert verdict == (pytest.approx(0.7 * factor**trust, rel=1e-9), False)
+    assert s.gradient_evaluations == 5000 + 3 * 32
+    assert s.search["exact.t"] == s.t
+    assert s.search["exact.x"] is not z
+    np.testing.assert_array_equal(s.search["exact.x"], z)
+    assert "stage.t" not in s.search
+
+
 def test_a_long_window_is_judged_by_more_terms(f):
     base, s = window(work=90_000, evaluated=1000)
     Measured(gradients.Minibatch(), Care()).judge(f, s, base, 0.7)
