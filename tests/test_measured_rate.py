@@ -177,6 +177,13 @@ def test_the_error_of_a_mean_of_groups():
     assert Met(values[:1], values[:1]).error(values[:1]) == 0
 
 
+def test_groups_that_are_exactly_on_target_are_no_doubt():
+    rule = Measured(gradients.Minibatch(), Care())
+    assert rule._factor(Met(np.ones(4), np.ones(4), 0.5), 1.0, 0.5) == (1.0, 1.0)
+    split = Met(np.array([1.0, 3.0]), np.array([3.0, 1.0]), 0.5)  # on target on average only
+    assert rule._factor(split, 1.0, 0.5) == (0.0, 1.0)
+
+
 def test_what_is_a_disaster_and_what_has_settled():
     one = np.ones(4)
     assert not Met(one, 1e4 * one).disaster

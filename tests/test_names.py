@@ -9,7 +9,16 @@ import pytest
 
 import adafw
 from adafw import algorithms, losses
-from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
+from adafw.names import (
+    ALGORITHMS,
+    LOSSES,
+    NEEDED,
+    SETS,
+    VECTOR_SETS,
+    loss_class,
+    losses_for,
+    takes_rate,
+)
 
 #: Packages whose names are imported when first asked for.
 LAZY = {"constraints", "gradients", "metrics", "objectives", "steps"}
@@ -62,6 +71,20 @@ def test_made_by_name():
     assert ALGORITHMS.make("AdaCSFW", learning_rate=0.1) == adafw.AdaCSFW(0.1)
     assert SETS.find("ksparse").parameters == {"k": 10}
     assert SETS.find("lp").parameters == {"p": NEEDED}
+
+
+def test_what_names_know():
+    asking = {entry.name for entry in ALGORITHMS if takes_rate(entry.make)}
+    assert asking == {"AdaFW", "AdaSFW", "AdaSVRF", "AdaSPIDERFW", "AdaORGFW", "AdaCSFW", "AdamSFW",
+                      "AdaGrad", "AMSGrad"}  # fmt: skip
+    assert loss_class("huber") is loss_class("Huber") is loss_class(losses.Huber(2.0))
+    assert (
+        {e.name for e in SETS} - {e.name for e in VECTOR_SETS}
+        == {e.name for e in SETS if e.matrices}
+        >= {"nuclear", "spectral"}
+    )
+    assert VECTOR_SETS.kind == SETS.kind == "constraint"
+    assert ("l1" in SETS, "L1Ball" in SETS, "l3" in SETS, 3 in SETS) == (True, True, False, False)
 
 
 def test_tasks():

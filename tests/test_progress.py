@@ -101,6 +101,7 @@ def test_a_live_line_in_numbers(monkeypatch):
     assert "CSFW" in said
     assert "6.0 epochs, 3/s  far" in said
     assert bar.bar.live.transient
+    assert not bar.bar.live.auto_refresh, "it is drawn while the run's clock stands still"
     bar.close()
     assert not bar.bar.live.is_started
     assert stream.getvalue().rstrip().endswith("\x1b[2K"), "nothing is left of the line"
