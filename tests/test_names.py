@@ -78,11 +78,7 @@ def test_what_names_know():
     assert asking == {"AdaFW", "AdaSFW", "AdaSVRF", "AdaSPIDERFW", "AdaORGFW", "AdaCSFW", "AdamSFW",
                       "AdaGrad", "AMSGrad"}  # fmt: skip
     assert loss_class("huber") is loss_class("Huber") is loss_class(losses.Huber(2.0))
-    assert (
-        {e.name for e in SETS} - {e.name for e in VECTOR_SETS}
-        == {e.name for e in SETS if e.matrices}
-        >= {"nuclear", "spectral"}
-    )
+    assert {e.name for e in SETS} - {e.name for e in VECTOR_SETS} == {"birkhoff"}
     assert VECTOR_SETS.kind == SETS.kind == "constraint"
     assert ("l1" in SETS, "L1Ball" in SETS, "l3" in SETS, 3 in SETS) == (True, True, False, False)
 
