@@ -244,3 +244,32 @@ def test_sizes_and_rates_to_start_with(family, diameter, rate, capsys):
         constrain(model, family, diameter=size)
         told = capsys.readouterr().out.splitlines()[-1]
         assert told == f"first tries: SFW(lr={step}), {rest}"
+
+
+def test_names_are_those_of_the_plain_model_in_any_wrapper():
+    plain = [name for name, _ in small_cnn().named_parameters()]
+    for wrap in (nn.DataParallel, lambda m: nn.DataParallel(torch.compile(m, backend="eager")),
+                 lambda m: torch.compile(nn.DataParallel(m), backend="eager")):  # fmt: skip
+        groups = constrain(wrap(small_cnn()), adafw.LInfBall, radius=1.0, show=False)
+        assert sorted(name for g in groups for name in g["names"]) == sorted(plain)
+
+
+def test_shared_weights_belong_to_their_first_layer():
+    model = nn.ModuleDict({"embed": nn.Embedding(6, 4), "head": nn.Linear(4, 6)})
+    model["head"].weight = model["embed"].weight
+    rules = {nn.Embedding: adafw.L2Ball(3.0), nn.Linear: adafw.LInfBall(2.0)}
+    sets = sets_of(constrain(model, adafw.L1Ball, radius=1.0, rules=rules, show=False))
+    assert sets == {"embed.weight": adafw.L2Ball(3.0), "head.bias": adafw.LInfBall(2.0)}
+
+
+def test_glorots_norm_counts_the_kernel():
+    assert glorot_norm((4, 3)) == pytest.approx(math.sqrt(2 * 12 / 7))
+    assert glorot_norm((4, 3, 5)) == pytest.approx(math.sqrt(2 * 60 / (7 * 5)))
+    assert glorot_norm((4, 3, 5, 2)) == pytest.approx(math.sqrt(2 * 120 / (7 * 10)))
+    assert glorot_norm(()) == glorot_norm((9,)) == 1.0
+    ball = Rule(adafw.LInfBall, diameter=6.0)(torch.zeros(4, 3), "w")
+    assert ball.diameter((4, 3)) == pytest.approx(6 * math.sqrt(24 / 7))
+    assert Rule(adafw.LInfBall, radius=0.5)(torch.zeros(4, 3), "w") == adafw.LInfBall(0.5)
+    for wrong in ({"diameter": 0.0}, {"radius": -1.0}):
+        with pytest.raises(ValueError, match="must be a number that is finite and > 0"):
+            Rule(adafw.LInfBall, **wrong)
