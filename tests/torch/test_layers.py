@@ -273,3 +273,11 @@ def test_glorots_norm_counts_the_kernel():
     for wrong in ({"diameter": 0.0}, {"radius": -1.0}):
         with pytest.raises(ValueError, match="must be a number that is finite and > 0"):
             Rule(adafw.LInfBall, **wrong)
+
+
+def test_nothing_is_said_where_nobody_has_looked_for_a_start(capsys):
+    constrain(nn.Linear(7, 5), lambda r: adafw.LInfBall(r), radius=1.0)
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.split("\n")[:-1]] == ["parameter", "weight", "bias"]
+    constrain(nn.Linear(7, 5), adafw.LInfBall, radius=1.0, show=False)
+    assert capsys.readouterr().out == ""
