@@ -168,6 +168,11 @@ def test_a_rate_moves_by_what_its_window_met():
     assert 1 / most < path._factor([1.0, -0.1], 1.0, 5.0) < 1  # noise
     assert path._factor([1.0, -0.1], 1.0, 0.6, waits=True) == 1.0  # a table will know soon
     assert path._factor([1.0, 1.0], -1e-30, 5.0) == 1.0  # rounding at a minimiser
+    assert path._factor([1.0, 1.0], 0.0, 5.0) == most  # no curvature at all
+    assert path._factor([1.0, 3.0], 8.0, 1.0) == 0.5  # the mean of what was promised
+    assert path._factor([1.0, -0.1], 1.0, 5.0) == path._factor([0.0, 0.1], 1.0, 5.0) == most**-0.5
+    assert path._factor([0.0, 0.0], 1.0, 5.0) == 1 / most
+    assert path._factor([-1.0, -1.0], 1.0, 0.6, waits=True) == 1.0
 
 
 def promise(algorithm, begun, ended, t=100):
@@ -209,6 +214,59 @@ def test_a_window_is_judged_by_its_own_bend():
     factor = np.clip((Care().target / q) ** 0.5, 1 / Care().most, Care().most)
     assert 1 / Care().most < factor < Care().most
     assert end.search["rate"] == pytest.approx(first * factor, rel=1e-12)
+
+
+def by_hand(f, algorithm, begin, end, solved):
+    """The rate after a window, and the terms it was judged by, told by the two states alone."""
+    worked = begin.gradient_evaluations, end.search["looked"], end.gradient_evaluations
+    evaluated = algorithm.gradient.evaluations(0, f.n_terms) * (end.t - begin.t)
+    size = min(f.n_terms, max(16, int(0.05 * evaluated)))
+    terms = np.random.default_rng([9001, begin.t]).choice(f.n_terms, size, replace=False)
+    halves = np.array_split(terms, 2)
+    d = end.x - begin.x
+    bend = sum((f.gradient(end.x, k) - f.gradient(begin.x, k)) @ d * k.size for k in halves) / size
+    window = evaluated / f.n_terms
+    epochs = (worked[0] + evaluated) / f.n_terms
+    if not solved and epochs < 1:
+        promises, target = [-(f.gradient(begin.x, k) @ d) for k in halves], 0.6
+    else:
+        table = (begin if begin.t else end).gradient["gradient"]
+        promises, target = [-(table @ d)] * 2, min(5.0, (5 if solved else 20) * window)
+        target = max(target, 0.6 / epochs)
+    promise = sum(promises) / 2
+    if min(promises) <= 0:
+        factor = 1.0 if not solved and epochs < 1 else 1 / 3 if max(promises) <= 0 else 3**-0.5
+    else:
+        factor = np.clip((target * promise / bend) ** 0.5, 1 / 3, 3)
+    return begin.search["rate"] * factor, worked[0] + evaluated + 2 * size
+
+
+@pytest.mark.parametrize("name", ["AdaGrad on CSFW", "AdaCSFW"])
+def test_every_window_with_a_table_is_judged_as_told(name):
+    """The rates of a run, window by window: by terms at first, by the table once it is full."""
+    f, ball, solved = problem(900, 12), adafw.L1Ball(5.0), name == "AdaGrad on CSFW"
+    gradient = gradients.CSFW(batch_size=20)
+    step = adafw.steps.ProjectedStep if solved else adafw.steps.AdaptiveStep
+    algorithm, moved = adafw.Algorithm(gradient, step("auto")), []
+
+    def at(t):
+        return adafw.minimize(f, ball, algorithm, max_iterations=t, path="generic").state
+
+    begin = at(0)
+    assert begin.search["rate"] == 10 * (0.03 if solved else 1.0)
+    while begin.t < 150:
+        # 64 terms are 4 iterations, fewer than 2 or 4 none has; later a tenth of those before.
+        end = at(begin.t + max(4, int(0.1 * begin.t)))
+        assert "end" not in end.search
+        assert "end" in at(end.t - 1).search
+        rate, work = by_hand(f, algorithm, begin, end, solved)
+        assert end.search["rate"] == pytest.approx(rate, rel=1e-9), begin.t
+        looked = end.search["looked"] != begin.search["looked"]
+        assert end.gradient_evaluations == work + 32 * looked, begin.t
+        moved.append(end.search["rate"] / begin.search["rate"])
+        begin = end
+    assert begin.gradient_evaluations > 3 * f.n_terms
+    assert len({round(m, 6) for m in moved} - {1.0, 3.0, round(1 / 3, 6)}) > 5
 
 
 def test_a_table_is_asked_where_the_window_began():
@@ -435,3 +493,20 @@ def test_the_search_is_a_path_to_minimize():
     f, ball, algorithm = problem(), adafw.L1Ball(5.0), adafw.AdaCSFW()
     assert AutoRate.fits(None, f, ball, algorithm)
     assert not AutoRate.fits(None, f, ball, adafw.AdaCSFW(1.0))
+
+
+@pytest.mark.parametrize("prefix", ["", "base."])
+def test_a_damaged_workspace_is_refused_before_any_kernel_sees_it(prefix):
+    """That of the run, and that of where its window began."""
+    rng = np.random.default_rng(1)
+    X = sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.2))
+    f = adafw.LinearModel(X, np.sign(rng.normal(size=300)), losses.Logistic())
+    ball, algorithm = adafw.L1Ball(3.0), adafw.AdaCSFW()
+    s = adafw.minimize(f, ball, algorithm, max_iterations=9, path="lazy").state
+    assert "base.workspace.support" in s.search
+    kept = s.search if prefix else s.workspace
+    key = "base.workspace.capacity" if prefix else "capacity"
+    assert adafw.minimize(f, ball, algorithm, state=s, max_iterations=12, path="lazy").state.t == 12
+    kept[key] = -1
+    with pytest.raises(ValueError, match=r"its workspace\.capacity must be"):
+        adafw.minimize(f, ball, algorithm, state=s, max_iterations=12, path="lazy")

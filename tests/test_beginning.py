@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw.beginning import _check_record, at_last, unrecorded
+from adafw.beginning import _brief, _check_record, at_last, start_point, unrecorded
 from adafw.integrity import Damaged
 from adafw.recorder import as_record
 
@@ -73,3 +73,30 @@ def test_a_record_is_of_an_iteration_and_of_its_work(logistic):
     assert unrecorded(s)
     s.records.clear()
     assert unrecorded(s)
+
+
+def test_a_start_has_the_dtype_of_the_problem_and_is_a_copy(regression):
+    A, y = regression
+    loss = adafw.losses.Squared()
+    for dtype in (np.float32, np.float64):
+        f = adafw.LinearModel(A.astype(dtype), y, loss)
+        for given in (np.zeros(12), np.zeros(12, np.float32), np.zeros(12, int), [0] * 12, None):
+            x = start_point(f, BALL, given)
+            assert x.dtype == dtype
+            assert x is not given
+            assert x.flags.c_contiguous
+    f = adafw.UserSum(3, lambda x: 0.0, lambda x, batch: x)
+    for given, dtype in ((np.float32, np.float32), (np.float16, np.float64), (int, np.float64)):
+        x0 = np.zeros((2, 3), given, order="F")
+        x = start_point(f, BALL, x0)
+        assert x.dtype == dtype
+        assert x.flags.c_contiguous
+        assert not np.shares_memory(x, x0)
+    with pytest.raises(ValueError, match="x0 must have at least one dimension"):
+        start_point(f, BALL, 0.5)
+
+
+def test_long_descriptions_are_cut():
+    assert _brief({"a": 1}) == '{"a": 1}'
+    assert _brief("x" * 158) == '"' + "x" * 158 + '"'
+    assert _brief("x" * 159) == '"' + "x" * 156 + "..."

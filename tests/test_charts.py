@@ -96,6 +96,13 @@ def test_axes_and_their_ticks_in_numbers():
     assert Axis(0.0, 10.0, 0, 1).ticks() == [0, 2, 4, 6, 8, 10]
     assert Axis(0.0, 5.0, 0, 1).ticks() == [0, 1, 2, 3, 4, 5]
     np.testing.assert_allclose(Axis(-1.0, 1.0, 0, 1).ticks(), [-1, -0.5, 0, 0.5, 1])
+    assert Axis(0.3, 9.7, 0, 1).ticks() == [2, 4, 6, 8]  # none outside
+    assert Axis(-9.7, 40.3, 0, 1).ticks() == [0, 10, 20, 30, 40]
+    assert Axis(0.5, 2000.0, 0, 1, True).ticks() == [1, 10, 100, 1000]
+    assert Axis(3.0, 20.0, 0, 1, True).ticks() == [5, 10, 20]
+    assert Axis(1.0, 5.0, 0, 1).place(np.array([2.0])) == 0.25
+    assert (Axis.around(-one, 3, 7).low, Axis.around(-one, 3, 7).high) == (-6, -2)
+    assert Axis.around(np.array([1.0, 3.0]), 3, 7) == Axis(1.0, 3.0, 3, 7, False)
 
 
 def test_numbers_on_a_logarithmic_axis_stay_short():
@@ -103,3 +110,58 @@ def test_numbers_on_a_logarithmic_axis_stay_short():
     assert written == ["1e-9", "0.01", "9.99e-3", "1e+04", "1e4", "2.5e6"]
     assert charts._written(1e-9, 3, False) == "1e-09"
     assert [charts._digits(v) for v in ([1.0, 2.0], [1.0001, 1.0002])] == [3, 5]
+
+
+def test_a_chart_in_numbers():
+    """420 x 260: axes from 62 to 408 and from 210, 6 above the floor, to 12."""
+    x, y = np.array([0.0, 2.0, 4.0]), np.array([10.0, 30.0, 20.0])
+    one = Polyline(x, y, "one", 1)
+    two = Polyline(x[:2], y[:2], "two", 7, dashed=True)
+    svg = tree.fromstring(line_chart([one, two], "steps", "gap"))
+    assert svg.get("viewBox") == "0 0 420 260"
+    assert svg.get("aria-label") == "gap against steps"
+    first, second = svg.iter(f"{SVG}polyline")
+    assert first.get("points") == "62.0,210.0 235.0,12.0 408.0,111.0"
+    assert second.get("points") == "62.0,210.0 235.0,12.0"
+    assert first.get("stroke") == second.get("stroke") == charts.COLOURS[1]  # six, then again
+    assert (first.get("stroke-dasharray"), second.get("stroke-dasharray")) == (None, "5 4")
+    words = {
+        "".join(text.itertext()): (float(text.get("x")), float(text.get("y")))
+        for text in svg.iter(f"{SVG}text")
+        if text.get("x")
+    }
+    assert words == {
+        "10": (56, 214), "15": (56, 164.5), "20": (56, 115), "25": (56, 65.5), "30": (56, 16),
+        "0": (62, 232), "1": (148.5, 232), "2": (235, 232), "3": (321.5, 232), "4": (408, 232),
+        "steps": (235, 252), "one": (402, 26), "- - two": (402, 42),
+    }  # fmt: skip
+    (side,) = [text for text in svg.iter(f"{SVG}text") if text.get("transform")]
+    assert side.get("transform") == "translate(13 114.0) rotate(-90)"
+    assert "".join(side.itertext()) == "gap"
+    lines = [path.get("d") for path in svg.iter(f"{SVG}path")]
+    assert lines == [
+        *(f"M62.0 {at}H408.0" for at in ("210.0", "160.5", "111.0", "61.5", "12.0")),
+        "M62.0 12.0V216.0H408.0",
+    ]
+
+
+def test_a_single_point_and_names_below_in_numbers():
+    x = np.array([0.0, 4.0])
+    dot = Polyline(np.array([1.0]), np.array([1.0]), "best", 3)
+    svg = tree.fromstring(
+        line_chart([Polyline(x, x, "all"), dot], "a", "b", width=300, height=100, key="below")
+    )
+    assert svg.get("viewBox") == "0 0 300 120"
+    (circle,) = svg.iter(f"{SVG}circle")
+    assert (circle.get("cx"), circle.get("cy"), circle.get("r")) == ("118.5", "40.5", "4")
+    assert circle.get("fill") == charts.COLOURS[3]
+    *_, text = svg.iter(f"{SVG}text")
+    assert (text.get("x"), text.get("y")) == ("150", "112")
+    parts = [(part.get("dx"), part.get("fill"), part.text) for part in text]
+    assert parts == [("0", charts.COLOURS[0], "all"), ("14", charts.COLOURS[3], "● best")]
+    above = tree.fromstring(line_chart([Polyline(x, x, "all")], "a", "b", width=300, height=100))
+    assert above.get("viewBox") == "0 0 300 100"
+    assert not list(above.iter(f"{SVG}tspan"))
+    nothing = tree.fromstring(line_chart([], "a", "b", width=300, height=100))
+    (text,) = nothing.iter(f"{SVG}text")
+    assert (text.get("x"), text.get("y")) == ("150", "50")

@@ -1,3 +1,5 @@
+import zlib
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,47 @@ def test_marks_of_large_arrays_see_signs_and_single_bits():
     swapped = a.copy()
     swapped[[0, 8]] = a[[8, 0]]
     assert digest(swapped)["digest"] not in marks
+
+
+def test_of_what_is_larger_than_16_mb_blocks_are_looked_at():
+    """256 of 64 kB, evenly apart, the first and the last bytes among them."""
+    whole, half = 1 << 24, 1 << 23
+    data = np.zeros(2 * whole, np.uint8)
+
+    def seen(size, at):
+        before = digest(data[:size])
+        data[at] = 1
+        after = digest(data[:size])
+        data[at] = 0
+        return before != after
+
+    apart = (2 * whole - (1 << 16)) / 255
+    for size, at, found in (
+        (whole, (1 << 16) + 9, True), (whole, whole - 1, True), (2 * whole, 0, True),
+        (2 * whole, (1 << 16) - 1, True), (2 * whole, (1 << 16) + 9, False),
+        (2 * whole, 2 * whole - 1, True), (2 * whole, int(100 * apart), True),
+        (2 * whole, int(100 * apart) + (1 << 16) - 1, True),
+        (2 * whole, int(100 * apart) - 9, False), (half, 5, True),
+    ):  # fmt: skip
+        assert seen(size, at) == found, (size, at)
+    assert digest(data[:9].reshape(3, 3)) == {
+        "shape": [3, 3], "dtype": "uint8", "digest": f"{zlib.crc32(bytes(9)):08x}",
+    }  # fmt: skip
+    assert digest(data[:0])["digest"] == f"{0:08x}"
+
+
+def test_things_as_plain_numbers():
+    rule = adafw.schedules.as_schedule(lambda t: 1 / (t - 5), "step_size", -np.inf)
+    told = [-0.2, -0.25, -1 / 3, -0.5, None, 0.2, 1 / 95, 1 / 995]
+    assert describe(rule) == pytest.approx(told)
+    assert describe(adafw.schedules.as_schedule(0.5, "step_size", 0)) == 0.5
+    assert describe(adafw.schedules.as_schedule(adafw.schedules.OpenLoop(3.0), "step_size", 0)) == {
+        "name": "OpenLoop", "numerator": 3.0, "shift": 2.0,
+    }  # fmt: skip
+    assert describe(np.float32(0.5)) == 0.5
+    assert describe((1, None, "a", [True])) == [1, None, "a", [True]]
+    assert describe(np.arange(16)) == list(range(16))
+    assert describe(np.arange(17)) == digest(np.arange(17))
+    assert describe(adafw.arrays.Constant([1, 2], "lower")) == [1, 2]
+    assert describe(len) == {"name": "len"}
+    assert describe(object()) == {"name": "object"}

@@ -1,5 +1,7 @@
 """learning_rate="auto" that is found above where it began, begins anew."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,73 @@ def test_all_terms_must_confirm_what_a_few_say():
         assert fresh_start.overshot(f, again) == 0.0
         asked.append(again.gradient_evaluations - before)
     assert max(asked) > 4000  # some looks saw a rise
+
+
+def test_a_rise_is_what_groups_are_sure_of():
+    rises = np.array([1.0, 2.0, 3.0, 6.0])
+    error = 0.25 * rises.std(ddof=1)
+    assert fresh_start._rise(rises, 0.25) == pytest.approx(3.0 - 1.5 * error)
+    assert fresh_start._rise(rises, 0.0) == 3.0
+    assert fresh_start._rise(np.array([1.0, -1.0, 1.0, 0.0]), 0.5) == 0.0
+    assert fresh_start._rise(-rises, 0.25) == 0.0
+    for bad in (np.nan, np.inf):
+        assert fresh_start._rise(np.array([1.0, bad]), 0.0) == np.inf
+
+
+def test_a_walk_bounds_the_rise_by_slopes_and_ends_with_their_integral():
+    """f = mean (x - 1)^2 from 0: the slope at a share s of the way to x is 2 (s x - 1) x."""
+    f = adafw.LinearModel(np.ones((40, 1)), np.ones(40), losses.Squared())
+    terms = np.array_split(np.arange(40), 4)
+    s = solver.State(x=np.array([0.8]))
+    fresh_start.begin(s, 1.0)
+    s.search["start.x"] = np.zeros(1)
+    halves = [*(0.5**k for k in range(8)), 0.0]
+    for x, count in ((0.8, 1), (1.2, 2), (1.4, 3), (1.49, 5), (1.9, 9)):
+        s.x = np.array([x])
+        found, slopes, rise = fresh_start._walk(f, s, terms)
+        assert found == halves[:count], x
+        assert rise == 0
+        for k in range(1, min(count, 8) + 1):  # from above, as slopes grow
+            above = sum(2 * (a * x - 1) * x * (a - b) for a, b in pairwise([*halves[:k], 0.0]))
+            assert (above <= 0) == (k == count), (x, k)
+        for share, slope in zip(found, slopes, strict=True):
+            np.testing.assert_allclose(slope, 2 * (share * x - 1) * x)
+    s.x = np.array([3.0])
+    found, slopes, rise = fresh_start._walk(f, s, terms)
+    assert found == [*(0.5**k for k in range(8)), 0.0]
+    exact = -np.trapezoid([2 * (share * 3 - 1) * 3 for share in found], found)
+    assert rise == pytest.approx(exact)
+    assert rise == pytest.approx(3.0)  # f(3) - f(0) = 4 - 1: slopes of squares are straight
+
+
+def test_how_many_terms_a_look_asks_and_when():
+    """A hundredth of what was evaluated since the last one; none in the first four iterations."""
+    f = adafw.LinearModel(np.eye(1000), np.ones(1000), losses.Squared())
+    for t, work, looked, asked in (
+        (3, 90_000, 0, 0), (4, 999, 0, 0), (4, 1000, 0, 32), (50, 20_000, 0, 200),
+        (50, 20_000, 10_000, 100), (50, 12_499, 10_000, 0), (50, 12_500, 10_000, 32),
+        (50, 900_000, 0, 1000),
+    ):  # fmt: skip
+        s = solver.State(x=np.zeros(1000), t=t)
+        fresh_start.begin(s, 1.0)
+        s.x, s.gradient_evaluations, s.search["looked"] = np.full(1000, 0.5), work, looked
+        assert fresh_start.overshot(f, s) == 0.0
+        assert s.gradient_evaluations == work + asked, (t, work, looked)
+        assert s.search["looked"] == (work + asked if asked else looked)
+
+
+def test_the_first_value_is_that_of_the_first_record_if_there_is_one():
+    f = adafw.LinearModel(np.eye(3), np.ones(3), losses.Squared())
+    s = solver.State(x=np.zeros(3))
+    fresh_start.begin(s, 0.5)
+    assert s.search["rate"] == s.search["begun"] == 0.5
+    assert (s.search["looked"], s.search["start.work"]) == (0, 0)
+    assert s.search["start.x"] is not s.x
+    assert fresh_start._first_value(f, s) == 1.0
+    s.records = [(0, *[0.0] * 6, 7.5, *[0.0] * 4)]
+    assert fresh_start._first_value(f, s) == 7.5
+    s.records = [(3, *[0.0] * 6, 7.5, *[0.0] * 4)]
+    assert fresh_start._first_value(f, s) == 1.0
 
 
 def test_looks_become_rare():

@@ -1,6 +1,7 @@
 """Limits of memory, read from groups of the test's own."""
 
 import os
+import resource
 
 import pytest
 
@@ -65,3 +66,34 @@ def test_what_is_spare_is_less_what_is_held(monkeypatch):
     assert memory.spare_bytes() == (1 << 50) - 300 * page
     monkeypatch.setattr(memory, "machine_bytes", lambda: 299 * page)
     assert memory.spare_bytes() == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1 kB"), (1.72e10, "17.2 GB"), (5e5, "500 kB"),
+     (1234567, "1.23 MB"), (2e12, "2 TB"), (3e15, "3e+03 TB")],
+)  # fmt: skip
+def test_bytes_for_people(size, text):
+    assert memory.readable(size) == text
+
+
+def test_a_limit_on_the_address_space_counts(monkeypatch):
+    found = {resource.RLIMIT_AS: (5 << 30, 9 << 30)}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: found.get(kind, (1, 1)))
+    assert memory._address_space() == 5 << 30
+    found[resource.RLIMIT_AS] = (resource.RLIM_INFINITY, 9 << 30)
+    assert memory._address_space() == 1 << 62
+
+
+def test_where_nothing_is_told_half_is_taken_for_spare(monkeypatch):
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 10 << 20)
+
+    class Missing:
+        def __init__(self, path):
+            pass
+
+        def read_text(self):
+            raise FileNotFoundError
+
+    monkeypatch.setattr(memory, "Path", Missing)
+    assert memory.spare_bytes() == 5 << 20

@@ -241,6 +241,48 @@ def test_gap_tolerance_is_tested_at_records(logistic):
     assert (at_once.status, at_once.trace[-1].iteration) == ("converged", 0)
 
 
+def test_a_gap_of_the_tolerance_itself_is_small_enough():
+    """At the vertex that is best the gap is 0: asked for, it ends the run; not asked for, not."""
+    f = adafw.UserSum(3, lambda x: float(-x[0]), lambda x, batch: np.array([-1.0, 0.0]))
+    best = np.array([2.0, 0.0])
+    for tolerance, status in ((0.0, "converged"), (None, "max_iterations")):
+        r = adafw.minimize(f, BALL, adafw.FW(), x0=best, gap_tolerance=tolerance, max_iterations=3)
+        assert (r.status, r.gap) == (status, 0.0)
+        assert r.state.t == (0 if status == "converged" else 3)
+    start = adafw.minimize(f, BALL, adafw.FW(), x0=np.zeros(2), max_iterations=0)
+    assert start.gap == 2.0
+    r = adafw.minimize(f, BALL, adafw.FW(), x0=np.zeros(2), gap_tolerance=2.0, max_iterations=3)
+    assert (r.status, r.state.t) == ("converged", 0)
+    r = adafw.minimize(f, BALL, adafw.FW(), x0=np.zeros(2), gap_tolerance=1.99, max_iterations=3)
+    assert r.state.t > 0
+
+
+class Slow(adafw.LinearModel):
+    """One whose exact gradients take a second each."""
+
+    def value_and_gradient(self, x):
+        if not np.array_equal(x, getattr(self, "last", ())):
+            self.clock.sleep(1.0)
+        self.last = x.copy()
+        return super().value_and_gradient(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_gradient_that_a_record_shares_with_the_next_step_counts_as_time(
+    regression, clock, dtype
+):
+    """And may use the time up: then no iteration begins. In float32 records have their own."""
+    f = Slow(regression[0].astype(dtype), regression[1], adafw.losses.Squared())
+    f.clock = clock
+    assert f.remembers
+    r = adafw.minimize(f, BALL, adafw.FW(), max_seconds=1.0, max_iterations=2)
+    if dtype == np.float64:
+        assert (r.status, r.state.t, r.state.wall_seconds) == ("max_seconds", 0, 1.0)
+        assert r.trace["wall_seconds"].tolist() == r.trace["cpu_seconds"].tolist() == [1.0]
+    else:
+        assert (r.status, r.state.t, r.state.wall_seconds) == ("max_iterations", 2, 0.0)
+
+
 # What is reported ---------------------------------------------------------------------------------
 
 
@@ -284,6 +326,38 @@ def test_records_by_time_come_when_it_is_time_and_not_when_a_stretch_ends(clock)
     )  # fmt: skip
     assert r.trace["iteration"].tolist()[::2] == [0, 3000]
     assert 2048 <= r.trace["iteration"][1] <= 2048 + 205  # looked at every tenth of a second
+
+
+def test_a_limit_on_time_ends_a_stretch_at_the_first_iteration_beyond_it(clock):
+    """Looked at every tenth of a second, and when the time is over."""
+    for steps in (5, 20, 33):
+        r = adafw.minimize(
+            takes(clock, 1 / 128), adafw.L2Ball(1.0), adafw.SFW(batch_size=1), x0=np.zeros(3),
+            max_seconds=steps / 128, record_every=10**9,
+        )  # fmt: skip
+        assert (r.status, r.state.t, r.state.wall_seconds) == ("max_seconds", steps, steps / 128)
+
+
+def test_an_objective_may_have_something_to_say_beside_the_progress(regression, clock, capfd):
+    """To ask it, and to draw the line, is no part of the run's time."""
+
+    class Far(adafw.LinearModel):
+        def status(self):
+            clock.sleep(64.0)
+            return "3 of 4 machines"
+
+        def gradient(self, x, batch=None):
+            clock.sleep(1.0)
+            return super().gradient(x, batch)
+
+    f = Far(*regression, adafw.losses.Squared())
+    how = dict(max_iterations=9, progress=True, record_every=1000)
+    r = adafw.minimize(f, BALL, adafw.SFW(batch_size=1), **how)
+    assert r.state.wall_seconds == r.state.cpu_seconds == 9.0
+    said = capfd.readouterr().err
+    assert said.startswith("SFW ")
+    assert "epochs" in said
+    assert said.count("3 of 4 machines") == len(said.splitlines())
 
 
 def test_progress_is_shown_within_a_stretch_that_nothing_ends(clock, capfd):
@@ -396,6 +470,18 @@ def test_a_value_that_overflows_ends_the_run_as_diverged():
     assert "known to be finite" in r.message
 
 
+@pytest.mark.parametrize("every", [1, 50])
+def test_where_the_gradient_alone_is_lost_the_last_point_counts(every):
+    f = adafw.UserSum(5, lambda x: float(-x[0]), lambda x, batch: np.where(x > 0.5, np.nan, -1.0))
+    r = adafw.minimize(
+        f, adafw.L1Ball(1.0), adafw.FW(0.2), x0=np.zeros(1), max_iterations=50, record_every=every
+    )
+    assert (r.status, r.state.t) == ("diverged", 4)
+    assert r.x[0] == pytest.approx(1 - 0.8**4)
+    assert r.trace["iteration"].tolist() == ([0, 1, 2, 3, 4] if every == 1 else [0, 4])
+    assert (r.value, np.isnan(r.gap)) == (-r.x[0], True)
+
+
 @pytest.mark.parametrize(("every", "last"), [(1, 3), (2, 2), (4, 0)])
 def test_a_value_that_overflows_at_a_record_goes_back_to_the_last(every, last):
     """x_t = 1 - 0.8^t passes 0.5 at t = 4, and only the value tells."""
@@ -411,6 +497,23 @@ def test_a_value_that_overflows_at_a_record_goes_back_to_the_last(every, last):
     assert np.isfinite(r.trace["value"]).all()
     with pytest.raises(ValueError, match="in the middle of an iteration"):
         adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(0.2), state=r.state, max_iterations=60)
+
+
+@pytest.mark.parametrize("path", ["generic", "fused", "lazy"])
+def test_what_is_left_of_a_run_that_diverges_is_the_last_finite_point(path):
+    """Fast paths move x in place; the point that was recorded stays what it was."""
+    rng = np.random.default_rng(0)
+    A = sparse.csr_array(1e160 * rng.normal(size=(20, 6)))
+    f = adafw.LinearModel(A, rng.normal(size=20), adafw.losses.Squared())
+    x0 = np.zeros(6)
+    algorithm = adafw.CSFW(0.5, batch_size=20)
+    start = adafw.minimize(f, BALL, algorithm, x0=x0, max_iterations=0, path=path)
+    for how in ({"x0": x0}, {"state": start.state}):
+        r = adafw.minimize(f, BALL, algorithm, max_iterations=9, record_every=9, path=path, **how)
+        assert (r.status, r.path) == ("diverged", path)
+        assert not r.x.any()
+        assert (r.trace["value"] == r.value).all()
+        assert r.value == f.value(x0)
 
 
 def test_overflow_inside_an_iteration_ends_the_run_as_diverged():
@@ -553,6 +656,51 @@ def test_an_interrupt_raised_inside_an_iteration_is_told_from_a_clean_one():
     assert np.isfinite(r.gap)
     with pytest.raises(ValueError, match="middle of an iteration"):
         adafw.minimize(f, ball, adafw.SFW(batch_size=1), state=r.state)
+
+
+@pytest.mark.parametrize("place", ["value", "callback"])
+def test_an_interrupt_raised_at_a_record_ends_the_run_there(place):
+    """As a handler of the user's own may raise it; what was being measured is measured again."""
+    raised = []
+
+    def interrupt(t):
+        if t == 3 and not raised:
+            raised.append(t)
+            raise KeyboardInterrupt
+
+    def value(x):
+        if place == "value" and len(measured) == 3:
+            interrupt(3)
+        return float(((x - 0.5) ** 2).sum())
+
+    def watch(state, record):
+        measured.append(record)
+        if place == "callback":
+            interrupt(state.t)
+
+    f = adafw.UserSum(5, value, lambda x, batch: 2 * x - 1)
+    ball, algorithm, measured = adafw.L2Ball(1.0), adafw.SFW(batch_size=1), []
+    how = dict(record_every=1, callbacks=watch)
+    r = adafw.minimize(f, ball, algorithm, x0=np.zeros(3), max_iterations=9, **how)
+    assert raised == [3]
+    assert r.status == "interrupted"
+    assert r.trace["iteration"].tolist() == [0, 1, 2, 3]
+    assert r.value == value(r.x)
+    rest = adafw.minimize(f, ball, algorithm, state=r.state, max_iterations=9, **how)
+    whole = adafw.minimize(f, ball, algorithm, x0=np.zeros(3), max_iterations=9)
+    assert same_bits(rest.state, whole.state)
+
+
+def test_a_second_interrupt_is_handed_on(logistic):
+    def press(state, record):
+        raise KeyboardInterrupt
+
+    def hold(state, record):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=9, callbacks=[hold, press])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_runs_in_threads(logistic):

@@ -9,7 +9,16 @@ import pytest
 
 import adafw
 from adafw import algorithms, losses
-from adafw.names import ALGORITHMS, LOSSES, NEEDED, SETS, losses_for
+from adafw.names import (
+    ALGORITHMS,
+    LOSSES,
+    NEEDED,
+    SETS,
+    VECTOR_SETS,
+    loss_class,
+    losses_for,
+    takes_rate,
+)
 
 #: Packages whose names are imported when first asked for.
 LAZY = {"constraints", "gradients", "metrics", "objectives", "steps"}
@@ -72,6 +81,16 @@ def test_a_default_by_name_is_that_of_the_class(registry):
             told = entry.parameters.get(name, parameter.default)
             if parameter.default is not parameter.empty and told is not NEEDED:
                 assert told == parameter.default
+
+
+def test_what_names_know():
+    asking = {entry.name for entry in ALGORITHMS if takes_rate(entry.make)}
+    assert asking == {"AdaFW", "AdaSFW", "AdaSVRF", "AdaSPIDERFW", "AdaORGFW", "AdaCSFW", "AdamSFW",
+                      "AdaGrad", "AMSGrad"}  # fmt: skip
+    assert loss_class("huber") is loss_class("Huber") is loss_class(losses.Huber(2.0))
+    assert {e.name for e in SETS} - {e.name for e in VECTOR_SETS} == {"birkhoff"}
+    assert VECTOR_SETS.kind == SETS.kind == "constraint"
+    assert ("l1" in SETS, "L1Ball" in SETS, "l3" in SETS, 3 in SETS) == (True, True, False, False)
 
 
 def test_tasks():

@@ -74,3 +74,52 @@ def test_a_terminal_gets_a_live_line_if_the_run_takes_a_while(seconds, quiet, sh
         text += piece
     assert run.wait() == 0
     assert (b"gap" in text and b"epochs" in text) == shown
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_live_line_in_numbers(monkeypatch):
+    """How far, at most all of it; drawn ten times a second, and wiped at the end."""
+    now = [50.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    bar = Progress("CSFW", True, lambda: "far")
+    s = SimpleNamespace(gradient_evaluations=60, wall_seconds=2.0)
+    assert not bar.due()
+    now[0] = 50.1
+    assert bar.due()
+    for done, total, completed in ((None, None, 0.0), (0.25, 1.0, 0.25), (1.5, 1.0, 1.0)):
+        bar.update(s, 10, done)
+        (task,) = bar.bar.tasks
+        assert (task.total, task.completed) == (total, completed)
+        assert (task.description, task.fields["text"]) == ("CSFW", "6.0 epochs, 3/s  far")
+        assert bar.next == pytest.approx(now[0] + 0.1)
+    said = stream.getvalue()
+    assert "CSFW" in said
+    assert "6.0 epochs, 3/s  far" in said
+    assert bar.bar.live.transient
+    assert not bar.bar.live.auto_refresh, "it is drawn while the run's clock stands still"
+    bar.close()
+    assert not bar.bar.live.is_started
+    assert stream.getvalue().rstrip().endswith("\x1b[2K"), "nothing is left of the line"
+
+
+def test_who_sees_a_line(monkeypatch):
+    """Asked for, or on a terminal after a second unless the environment says no."""
+    monkeypatch.setattr(time, "perf_counter", lambda: 50.0)
+    for terminal, show, quiet, shown, first in (
+        (True, None, "1", True, 51.0), (True, None, "0", False, 51.0),
+        (False, None, "1", False, 51.0), (False, True, "0", True, 50.1),
+        (True, False, "1", False, 50.1),
+    ):  # fmt: skip
+        monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+        monkeypatch.setenv("ADAFW_PROGRESS", quiet)
+        bar = Progress("CSFW", show)
+        assert (bar.show, bar.next) == (shown, first)
+        assert not bar.due()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.delenv("ADAFW_PROGRESS")
+    assert Progress("CSFW", None).show

@@ -84,3 +84,26 @@ def test_wrong_blocks_are_refused():
     for seed in (-1, "a", Blocks(0)):
         with pytest.raises(TypeError, match="must be an integer >= 0"):
             Blocks(seed)
+
+
+def test_words_begin_with_the_number_of_their_kind():
+    """Which saved states rely on: numbers and their order are for ever."""
+    for number, kind in enumerate(KINDS):
+        assert freeze(np.random.Generator(kind(1)))[0] == number
+    words = freeze(Blocks(np.random.Generator(np.random.Philox(1)), rows=17))
+    assert words[:3].tolist() == [5, 17, 3]
+    words = freeze(np.random.default_rng(3))
+    state = np.random.default_rng(3).bit_generator.state
+    numbers = [int(w) for w in words[1:]]
+    wide = [numbers[k] << 64 | numbers[k + 1] for k in range(0, len(numbers), 2)]
+    inner = state["state"]
+    assert wide == [state["has_uint32"], inner["inc"], inner["state"], state["uinteger"]]
+
+
+def test_seeds_are_numbers_or_draw_themselves():
+    assert as_source(np.int64(3)).random() == np.random.default_rng(3).random()
+    for wrong in (True, 1.0, -1, None, "0"):
+        with pytest.raises(TypeError, match="seed must be an integer >= 0, a numpy Generator"):
+            as_source(wrong)
+    rng = np.random.default_rng(0)
+    assert as_source(rng) is rng

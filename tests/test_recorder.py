@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw.recorder import Clock, Record, Recorder, Trace, next_geometric
+from adafw.recorder import Clock, Record, Recorder, Trace, as_record, every, next_geometric
 
 
 def test_geometric_times_are_the_ceilings_of_powers():
@@ -41,6 +41,12 @@ def test_plot_draws_the_columns():
     assert np.array_equal(ax.lines[0].get_xydata()[:, 1], trace["gap"])
     assert ax.get_yscale() == "log"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("epoch", "gap")
+    assert ax.lines[0].get_label() == "one"
+    again = trace.plot(ax, y="lower_bound", color="red")
+    assert again is ax
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("cpu seconds", "lower bound")
+    assert np.array_equal(ax.lines[1].get_xydata()[:, 0], trace["cpu_seconds"])
+    assert ax.lines[1].get_color() == "red"
 
 
 def test_nonzeros_are_relative_to_the_radius():
@@ -88,3 +94,77 @@ def test_no_gap_is_below_zero(rounded, told, monkeypatch):
     r = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(), x0=np.zeros(2), max_iterations=0)
     assert r.gap == told
     assert r.lower_bound == 3.0
+
+
+def test_rows_have_as_many_numbers_as_there_are_columns():
+    """Counts are integers, all else is not, and every column stands where it is told."""
+    row = (3, 1.5, 90, 4, 5, 0.25, 0.5, 7.0, 0.125, 6.5, 2, 0.0)
+    for record in (as_record(row), Trace([row])[0]):
+        assert record == Record(*row)
+        kinds = [int, float, int, int, int, *[float] * 5, int, float]
+        assert [type(value) for value in record] == kinds
+    trace = Trace([row, row])
+    for name, value in zip(Record._fields, row, strict=True):
+        assert trace[name].tolist() == [value, value]
+        assert trace[name].dtype == (np.int64 if isinstance(value, int) else np.float64)
+    assert len(trace) == 2
+    assert repr(trace).startswith("Trace(2 records, columns iteration, epoch, ")
+    for wrong in (row[:-1], (*row, 1.0)):
+        with pytest.raises(ValueError, match="argument"):
+            as_record(wrong)
+        with pytest.raises(ValueError, match="argument"):
+            Trace([wrong])
+
+
+def test_a_file_reads_back_to_the_same_bits(tmp_path):
+    values = (1 / 3, 1e-300, np.nextafter(1, 2), 0.1)
+    trace = Trace([(t, v, t, 0, 0, v, v, v, v, v, 1, v) for t, v in enumerate(values)])
+    trace.to_csv(tmp_path / "trace.csv")
+    data = (tmp_path / "trace.csv").read_bytes()
+    assert data.count(b"\r\n") == data.count(b"\n") == 5
+    with open(tmp_path / "trace.csv", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert tuple(head) == Record._fields
+    assert [as_record(tuple(map(float, row))) for row in rows] == list(trace)
+
+
+def test_no_beat_is_that_fast():
+    assert every(0.5).seconds == 0.5
+    for seconds in (0, -1.0):
+        with pytest.raises(ValueError, match="seconds must be a number that is finite and > 0"):
+            every(seconds)
+
+
+def test_one_bad_record_loses_no_bound():
+    """A bound is the best of all before; one that is no number is passed over."""
+    values = iter([3.0, np.inf, 1.0, 4.0])
+    f = adafw.UserSum(1, lambda x: next(values), lambda x, batch: np.ones(2), convex=True)
+    recorder = Recorder(f, adafw.L1Ball(1.0), None)
+    s = adafw.State(x=np.zeros(2))
+    assert [recorder.measure(s).lower_bound for _ in range(4)] == [2, 2, 2, 3]
+    assert [row[9] for row in s.records] == [2, 2, 2, 3]
+    assert np.isnan(s.records[1][8])
+
+
+def test_when_the_next_record_is_due():
+    def recorder(beat):
+        return Recorder(None, None, beat)
+
+    s = adafw.State(x=np.zeros(2), t=5, wall_seconds=7.0)
+    s.records = [(4, *[0.0] * 5, 4.5, *[0.0] * 5)]
+    assert recorder(3).iterations_left(s) == 1
+    assert recorder(5).iterations_left(s) == 5
+    assert recorder(None).iterations_left(s) == 1  # at 6 = ceil(1.2^9)
+    assert recorder(every(4.0)).iterations_left(s) == np.inf
+    assert recorder(every(4.0)).seconds_left(s) == 1.5
+    assert recorder(3).seconds_left(s) == np.inf
+    due = {beat: recorder(beat).due(s) for beat in (3, 5, None, every(2.5), every(2.6))}
+    assert due == {3: False, 5: True, None: True, every(2.5): True, every(2.6): False}
+    s.t = 10
+    assert not recorder(None).due(s)
+    s.t = 4
+    assert not any(recorder(beat).due(s) for beat in (1, None, every(0.1))), "it is there already"
+    s.records = []
+    assert recorder(every(6.9)).seconds_left(s) == pytest.approx(-0.1)
+    s.t = 0
+    assert all(recorder(beat).due(s) for beat in (3, None, every(99.0)))

@@ -116,3 +116,59 @@ def test_open_loops_of_every_order():
     assert np.allclose(mean, (14 + np.arange(50)) / (14 + np.arange(50)).sum(), atol=1e-15)
     assert schedules.Capped(lambda t: t, 3.0)(2) == 2
     assert schedules.Capped(lambda t: t, 3.0)(5) == 3
+
+
+def test_schedules_in_numbers():
+    log = schedules.LogOpenLoop()
+    assert [log(t) for t in (0, 1, 10)] == pytest.approx(
+        [1.0, (2 + np.log(2)) / (3 + np.log(2)), (2 + np.log(11)) / (12 + np.log(11))]
+    )
+    assert [schedules.LuFreundStep(3)(t) for t in (0, 4)] == pytest.approx([1.0, 2 * 10 / (5 * 16)])
+    assert [schedules.Power(3.0, -0.5)(t) for t in (0, 8)] == [3.0, 1.0]
+    assert schedules.Power(2.0, 2.0, 3.0)(1) == 32
+    assert schedules.Scaled(schedules.OpenLoop(), 0.25)(2) == 0.125
+    assert [schedules.Stages().around(t) for t in (0, 5, 6, 13, 14, 25, 26, 42)] == [
+        (0, 6), (0, 6), (6, 8), (6, 8), (14, 12), (14, 12), (26, 16), (42, 23),
+    ]  # fmt: skip
+    assert schedules.Share()(0, 1000) == 10
+    assert [schedules.Doubling()(t, 10**9) for t in range(8)] == [1, 2, 2, 4, 4, 4, 4, 8]
+    assert [schedules.QuadraticGrowth()(t, 100) for t in (1, 3, 4, 31, 32)] == [1, 1, 2, 97, 100]
+
+
+def test_a_schedule_takes_the_range_of_where_it_is_put():
+    wide = as_schedule(np.inf, "upper", 0, infinite=True)
+    assert wide(0) == np.inf
+    with pytest.raises(ValueError, match="step_size must be a number >= 0 and <= 1, got inf"):
+        as_schedule(wide, "step_size", 0, 1)
+    growing = as_schedule(lambda t: t, "a", 0)
+    assert as_schedule(growing, "b", 1, 9).rule is growing.rule
+    with pytest.raises(ValueError, match="b at t = 0 must be"):
+        as_schedule(growing, "b", 0, above=True)(0)
+    for wrong, name in ((1.1, "probability"), (-0.1, "probability")):
+        with pytest.raises(ValueError, match=f"{name} must be a number >= 0 and <= 1"):
+            schedules.as_probability(wrong)
+    assert schedules.as_probability(None) is None
+    assert [schedules.as_probability(p)(3) for p in (0, 0.5, 1)] == [0, 0.5, 1]
+    nothing = as_batch_size(lambda t: t, None)
+    with pytest.raises(ValueError, match="batch_size at t = 0 must be"):
+        nothing(0, 9)
+    assert as_batch_size(None, schedules.Share(3)) == schedules.Share(3)
+    assert as_batch_size(schedules.Doubling(), None) == schedules.Doubling()
+    assert schedules.as_rate("auto") == "auto"
+    assert schedules.as_rate(np.inf, infinite=True)(0) == np.inf
+    for wrong in (0, -1.0, np.inf):
+        with pytest.raises(ValueError, match="learning_rate must be"):
+            schedules.as_rate(wrong)
+    assert schedules.at(schedules.as_rate(lambda t: 1 / (t + 1)), 3) == 0.25
+    with pytest.raises(TypeError, match="which minimize alone can do without"):
+        schedules.at("auto", 0)
+
+
+def test_how_schedules_are_written():
+    def falling(t):
+        return 1 / (t + 1)
+
+    assert repr(as_schedule(0.25, "a", 0)) == "0.25"
+    assert repr(as_schedule(falling, "a", 0)) == "falling"
+    assert repr(as_schedule(schedules.OpenLoop(), "a", 0)) == "OpenLoop(numerator=2.0, shift=2.0)"
+    assert repr(as_batch_size(7, None)) == "7"

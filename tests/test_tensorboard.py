@@ -30,3 +30,16 @@ def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
     with pytest.raises(ImportError, match=r"install adafw\[tensorboard\]"):
         TensorBoard(tmp_path)
+
+
+def test_a_run_can_be_looked_at_while_it_goes_on(tmp_path):
+    """Every record is on the disk when the next one is made."""
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    board = TensorBoard(tmp_path)
+    for step in (3, 7):
+        board.log(step, {"accuracy": step / 10, "loss": float("nan")})
+        log = reader.EventAccumulator(str(tmp_path))
+        log.Reload()
+        assert log.Tensors("accuracy")[-1].step == step
+        assert "loss" not in log.Tags()["tensors"]
+    board.close()

@@ -1,3 +1,4 @@
+import inspect
 import math
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 import adafw
 from adafw.datasets import support_vector
-from adafw.tuning import Trial, power_of_ten, search
+from adafw.tuning import Trial, Tuning, power_of_ten, search
 
 
 def problem():
@@ -197,3 +198,66 @@ def test_bad_arguments():
         adafw.tune(f, ball, adafw.AdaCSFW, measure="loss", max_epochs=1)
     with pytest.raises(ValueError, match="max_trials must be an integer >= 3, got 2"):
         adafw.tune(f, ball, adafw.AdaCSFW, max_trials=2, max_epochs=1)
+
+
+def test_a_search_ends_when_its_time_is_over(clock):
+    """Three runs of a second each in two and a half; each is told what is left."""
+    f, ball = step_length(0)
+    given = []
+
+    def make(eta):
+        clock.sleep(1.0)
+        given.append(eta)
+        return adafw.AdaGrad(learning_rate=eta)
+
+    options = dict(max_iterations=1, measure="value", x0=np.zeros(1))
+    tuned = adafw.tune(f, ball, make, total_seconds=2.5, **options)
+    assert [t.exponent for t in tuned.trials] == [-2, 0, 2]
+    assert given == [0.1, 1.0, 10.0]
+    assert not tuned.settled
+    assert len(adafw.tune(f, ball, make, total_seconds=1.0, **options).trials) == 1
+    assert adafw.tune(f, ball, make, total_seconds=100.0, **options).settled
+
+
+def test_without_any_time_one_run_is_made_and_ends_at_once():
+    f, ball = problem()
+    tuned = adafw.tune(f, ball, adafw.AdaCSFW, total_seconds=0.0, max_epochs=1)
+    (only,) = tuned.trials
+    assert (only.exponent, only.status) == (-2, "max_seconds")
+
+
+def test_defaults_of_a_search():
+    told = {n: p.default for n, p in inspect.signature(adafw.tune).parameters.items()}
+    assert {k: told[k] for k in ("measure", "seed", "max_trials", "report", "total_seconds")} == {
+        "measure": "gap", "seed": 9001, "max_trials": 15, "report": None,
+        "total_seconds": math.inf,
+    }  # fmt: skip
+    asked = inspect.signature(search).parameters
+    assert asked["max_trials"].default == 15
+    assert asked["first"].default == (-2, 0, 2)
+    assert asked["exactly"].default is False
+
+
+def test_a_table_in_the_order_of_the_rates_and_without_gaps_where_none_are_measured():
+    trials = tuple(
+        Trial(i, 10.0 ** (i / 2), value, math.nan, "max_epochs")
+        for i, value in ((-2, 3.0), (0, 1.0), (2, 2.0), (-1, 1.5), (1, 1.25))
+    )
+    lines = str(Tuning(trials[1], trials, "value", True)).splitlines()
+    assert lines[0].split() == ["eta", "i", "value", "status"]
+    assert [line.split()[0] for line in lines[1:]] == ["10^-1", "10^-1/2", "10^0", "10^1/2", "10^1"]
+    assert [line.split()[2] for line in lines[1:]] == ["3", "1.5", "1", "1.25", "2"]
+    assert [line.endswith("<- best by value") for line in lines[1:]] == [False, False, True, False,
+                                                                         False]  # fmt: skip
+    some = (Trial(0, 1.0, 1.0, 0.5, "x"), Trial(1, 3.0, 1.0, math.nan, "diverged"))
+    lines = str(Tuning(some[0], some, "gap", False)).splitlines()
+    assert lines[0].split() == ["eta", "i", "value", "gap", "status"]
+    assert lines[2].split() == ["10^1/2", "1", "1", "nan", "diverged"]
+    assert lines[-1] == "stopped at the limit on trials or time; the best is at an end"
+
+
+def test_exactly_many_runs_where_the_best_is_at_an_end():
+    found, asked = scripted({-2: (1.0, "")}, exactly=True, max_trials=11, first=(-2,))
+    assert len(asked) == len(set(asked)) == 11
+    assert sorted(asked) == list(range(-7, 4))
+    assert found.settled

@@ -285,7 +285,7 @@ class Measured:
         factor = min(most, max(1 / most, (target * abs(promise) / bend) ** gain))
         signs = target * met.promises - met.bends
         doubt = self.care.sure * met.error(signs) / max(abs(float(signs.mean())), 1e-300)
-        return max(0.0, 1 - doubt**2), factor if promise > 0 else min(1.0, factor)
+        return 1 - min(1.0, doubt) ** 2, factor if promise > 0 else min(1.0, factor)
 
 
 def begin_stage(search: StateDict) -> None:

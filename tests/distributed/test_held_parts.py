@@ -1,5 +1,7 @@
 """A part on a worker, without a cluster: what it is asked for twice is what was asked for."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -136,3 +138,60 @@ def test_a_widened_part_has_the_same_rows_and_more_columns():
     np.testing.assert_allclose(ask(part, "dot", np.ones(8))[1], A.sum(axis=1))
     part.widen(6)
     assert part.rows.shape == (9, 8)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_moments_of_float32_rows_are_joined_in_double_precision(kind):
+    part, weights = held(kind, np.float32), W.astype(np.float32)
+    _, (total, mean, variance) = ask(part, "moments", own={"p": weights}, dtype="float32")
+    assert type(total) is float
+    assert total == pytest.approx(float(weights.astype(float).sum()), rel=1e-15)
+    assert mean.dtype == variance.dtype == np.float64
+    exact = A.astype(np.float32).astype(float)
+    np.testing.assert_allclose(mean, np.average(exact, axis=0, weights=weights), atol=1e-6)
+
+
+def test_sums_over_parts_and_their_shortest_form():
+    """Numbers are added without rounding on the way, vectors packed, matrices left as they are."""
+    vector = np.array([0.0, 0.0, 0.0, 1.0])
+    found = summed(
+        [(0.1, vector, np.eye(2)), (0.2, 2 * vector, np.eye(2)), (-0.3, vector, np.eye(2))]
+    )
+    assert found[0] == math.fsum([0.1, 0.2, -0.3])
+    assert found[1].index.tolist() == [3]
+    assert found[1].unpack().tolist() == [0, 0, 0, 4]
+    assert found[2].tolist() == (3 * np.eye(2)).tolist()
+    assert vector.tolist() == [0, 0, 0, 1], "what was handed in is not written to"
+
+
+def test_products_with_several_columns_and_batches():
+    part, rng = held(), np.random.default_rng(3)
+    x, p, batch = rng.normal(size=(5, 3)), rng.normal(size=(9, 3)), np.array([8, 0, 8], np.uint32)
+    _, z = ask(part, "dot_matrix", x.reshape(-1), outputs=3)
+    np.testing.assert_allclose(z, A @ x)
+    _, z = ask(part, "dot_matrix", x.reshape(-1), own={"batch": batch}, outputs=3)
+    np.testing.assert_allclose(z, A[batch] @ x)
+    (total,), _ = ask(part, "combine_matrix", own={"p": p})
+    np.testing.assert_allclose(total.reshape(5, 3), A.T @ p)
+    (total,), _ = ask(part, "combine_matrix", own={"p": p[:3], "batch": batch})
+    np.testing.assert_allclose(total.reshape(5, 3), A[batch].T @ p[:3])
+    (image,), move = ask(part, "curve", x[:, 0], own={"p": W})
+    np.testing.assert_allclose(image, A.T @ (W * (A @ x[:, 0])))
+    np.testing.assert_allclose(move, A @ x[:, 0])
+    _, (arrays, shape) = ask(part, "take", own={"batch": batch})
+    taken = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+    np.testing.assert_allclose(taken.toarray(), A[batch])
+    _, (arrays, shape) = ask(part, "columns", chosen=np.array([4, 1]))
+    taken = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+    np.testing.assert_allclose(taken.toarray(), A[:, [4, 1]])
+    for name, own, expected in (
+        ("working_squares", {"p": W}, W @ A[:, [4, 1]] ** 2),
+        ("working_product", {"p": W}, A[:, [4, 1]].T @ (W * (A[:, [4, 1]] @ [2.0, 3.0]))),
+    ):
+        (total,), _ = ask(part, name, own=own, chosen=np.array([4, 1]), w=np.array([2.0, 3.0]))
+        np.testing.assert_allclose(total, expected)
+    _, z = ask(part, "working_dot", chosen=np.array([4, 1]), w=np.array([2.0, 3.0]))
+    np.testing.assert_allclose(z, A[:, [4, 1]] @ [2.0, 3.0])
+    for p_, axis in ((1, 0), (2, 1), (np.inf, 1)):
+        _, norms = ask(part, "norms", p=p_, axis=axis)
+        np.testing.assert_allclose(norms, np.linalg.norm(A, p_, axis=axis))

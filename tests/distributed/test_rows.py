@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import adafw
-from adafw.rows import as_rows
+from adafw.rows import as_rows, spectral
 
 pytest.importorskip("distributed", reason="needs Dask: pip install 'adafw[dask]'")
 
@@ -210,3 +210,39 @@ def test_status_tells_what_was_moved_since_the_last_one(pair, monkeypatch):
     assert per_second == f"{120 / 2:.3g} rows/s"
     assert bytes_per_second == f"{(sent + received) / 2 / 1e6:.3g} MB/s"
     assert rows.status().endswith(", 0 rows/s, 0 MB/s")
+
+
+def test_spectral_norms_where_the_gram_matrix_would_be_too_large(pair, monkeypatch):
+    """By Lanczos steps on the workers, or from the rows if they are few."""
+    A, rows = pair
+    w = np.random.default_rng(2).random(120)
+    module = sys.modules[type(rows).__module__]
+    for weights in (None, w):
+        scaled = A if weights is None else np.sqrt(w)[:, None] * A
+        exact = np.linalg.norm(scaled, 2)
+        monkeypatch.setattr(module, "_EXACT", 13)
+        monkeypatch.setattr(spectral, "EXACT", 13)
+        bound, sure = rows.spectral_norm(weights)
+        assert not sure
+        assert exact * (1 - 1e-9) <= bound <= 1.1 * exact
+        monkeypatch.setattr(module, "_EXACT", 14)
+        trips = rows.traffic.trips
+        assert rows.spectral_norm(weights) == (pytest.approx(exact, rel=1e-12), True)
+        assert rows.traffic.trips == trips + 1
+    monkeypatch.setattr(module, "_EXACT", 13)
+    turned = module._Matrix(rows).T
+    assert turned.shape == (14, 120)
+    close(turned @ w, A.T @ w, 10)
+    close(turned.T @ np.ones(14), A.sum(1), 10)
+
+
+def test_few_rows_of_many_columns_are_brought_here(client, monkeypatch):
+    from adafw.distributed import DistributedLinearModel
+
+    A = np.random.default_rng(0).normal(size=(6, 9))
+    made = [lambda: (A[:2], np.ones(2)), lambda: (A[2:], np.ones(4))]
+    f = DistributedLinearModel.from_parts(made, adafw.losses.Squared(), client=client)
+    monkeypatch.setattr(sys.modules[type(f.rows).__module__], "_EXACT", 8)
+    w = np.arange(1.0, 7.0)
+    exact = np.linalg.norm(np.sqrt(w)[:, None] * A, 2)
+    assert f.rows.spectral_norm(w)[0] == pytest.approx(exact, rel=1e-9)

@@ -7,6 +7,7 @@ from scipy import sparse
 
 import adafw
 from adafw import paths, solver
+from adafw.fused import lazy
 from adafw.fused.lazy import LazyL1
 from adafw.fused.linear import LinearBalls
 
@@ -191,3 +192,59 @@ def test_accumulators_survive_a_gradient_that_is_zero_everywhere():
     assert squares.tolist()[2] == 0 < squares[0]
     LAZY.run(f, ball, algo, s, 3)
     np.testing.assert_array_equal(s.step["sum_squares"], squares)
+
+
+@pytest.mark.parametrize("K", [0, 3, None, "projected"])
+def test_a_coordinate_without_data_holds_no_other_back(K):
+    """The last of the support never has a gradient; the others move as ever."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 6))
+    A[:, [0, 5]] = 0
+    f = adafw.LinearModel(sparse.csr_array(A), rng.standard_normal(30), adafw.losses.Squared())
+    ball, algo = adafw.L1Ball(50.0), algorithm(K, 4, 0.1)
+    x0 = np.array([0.3, 0.1, -0.2, 0.1, 0.2, 0.4])
+    ends = []
+    for run in (solver.run, LAZY.run, FUSED.run):
+        s = solver.start(f, ball, algo, x0.copy(), np.random.default_rng(0))
+        ends.append(run(f, ball, algo, s, 12))
+    for s in ends[1:]:
+        np.testing.assert_allclose(s.x, ends[0].x, rtol=0, atol=1e-10)
+        assert same_counts(s, ends[0])
+    if K in (None, "projected"):
+        assert ends[0].x[[0, 5]].tolist() == [0.3, 0.4]
+    assert not np.allclose(ends[0].x[1:5], x0[1:5])
+
+
+def test_a_new_list_has_room_for_the_longest_row_beside_its_own():
+    A = np.zeros((4, 30))
+    A[1, :7], A[2, 3:5] = 1.0, 2.0
+    f = adafw.LinearModel(sparse.csr_array(A), np.ones(4), adafw.losses.Squared())
+    ball = adafw.L1Ball(1.0)
+    for path, K, capacity in ((TINY, 0, 8 + 7), (TINY, 3, 24 + 7), (LAZY, 3, 2048 + 7),
+                              (LAZY, 400, 3200 + 7)):  # fmt: skip
+        s = fresh(f, ball, algorithm(K, 2))
+        path.run(f, ball, algorithm(K, 2), s, 0)
+        assert s.workspace["capacity"] == capacity
+        path.run(f, ball, algorithm(K, 2), s, 5)
+        assert s.workspace["candidates"].base is None, "no more is kept than the candidates"
+        assert s.workspace["support"].base is None
+
+
+def test_rows_of_the_table_lie_within_cache_lines():
+    for n in (1, 3, 50, 1001):
+        table = lazy._aligned_zeros(n)
+        assert table.shape == (n, 4)
+        assert table.ctypes.data % 64 == 0
+        assert not table.any()
+        assert lazy._aligned(table) is table
+        room = np.zeros(4 * n + 9)
+        offset = 1 + (-(room.ctypes.data // 8)) % 4
+        wrong = room[offset : offset + 4 * n].reshape(n, 4)
+        wrong[:] = np.arange(4 * n).reshape(n, 4)
+        assert wrong.ctypes.data % 32 != 0
+        moved = lazy._aligned(wrong)
+        assert moved.ctypes.data % 64 == 0
+        assert np.array_equal(moved, wrong)
+        turned = lazy._aligned(np.asfortranarray(wrong))
+        assert np.array_equal(turned, wrong)
+        assert turned.flags.c_contiguous

@@ -312,3 +312,28 @@ def test_squares_that_overflow_end_a_run_on_every_path(K, dtype):
             r = adafw.minimize(f, adafw.L1Ball(1.0), algorithm, max_iterations=3, path=path, seed=1)
         ends.append((r.status, r.state.t, r.x.tolist()))
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+@pytest.mark.parametrize("name", NAMES)
+def test_fused_equals_generic_over_several_blocks_of_coordinates(kind, name):
+    """Blocks of 512: some that hold the support and nothing steep, some the other way round."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 1300)) * (rng.random((40, 1300)) < 0.1)
+    A[:, 600:1100] *= 0.01  # here nothing is steep
+    A[:, [5, 511, 512, 1023, 1024, 1299]] = 2 * rng.standard_normal((40, 6))
+    y = A[:, [511, 1299]] @ [1.0, -2.0] + 0.1 * rng.standard_normal(40)
+    f = adafw.LinearModel(sparse.csr_array(A) if kind == "csr" else A, y, adafw.losses.Squared())
+    x0 = np.zeros(1300)
+    x0[[0, 511, 512, 700, 1023, 1024, 1299]] = 0.2, -0.3, 0.1, 0.4, -0.2, 0.1, 0.05
+    ball, algo = adafw.L1Ball(1.5), algorithm(name, eta=0.05, K=3, batch=11)
+    for stretches in ([25], [1, 4, 20]):
+        states = []
+        for run, parts in ((solver.run, [25]), (FUSED.run, stretches)):
+            s = solver.start(f, ball, algo, x0.copy(), np.random.default_rng(0))
+            for n in parts:
+                run(f, ball, algo, s, n)
+            states.append(s)
+        np.testing.assert_allclose(states[1].x, states[0].x, rtol=0, atol=1e-10)
+        assert np.array_equal(states[1].x != 0, states[0].x != 0)
+        assert same_counts(*states)

@@ -5,7 +5,18 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, Lion, Muon, NewtonSchulzBall, Scion, Signum, batched, make_feasible
+from adafw.torch import (
+    SFW,
+    Lion,
+    Muon,
+    NewtonSchulzBall,
+    Scion,
+    Signum,
+    batched,
+    make_feasible,
+    matrices,
+)
+from adafw.torch.matrices import DecomposedBall
 
 #: The kernels of the fourth are a matrix (3, 8).
 SHAPES = [(6, 4), (4, 6), (6, 4), (3, 2, 2, 2), (6, 4), (8, 3), (3, 8)]
@@ -92,3 +103,21 @@ def test_large_matrices_and_other_sets_go_alone():
     assert not batched.may_stack(ball, large, {"foreach": None})
     assert batched.may_stack(ball, large, {"foreach": True})
     assert not batched.may_stack(adafw.LInfBall(1.0), small, {"foreach": True})
+
+
+def test_a_stack_has_one_ball_one_shape_and_one_dtype():
+    rng = torch.Generator().manual_seed(0)
+    balls = [NewtonSchulzBall(0.5), NewtonSchulzBall(2.0), NewtonSchulzBall(0.5),
+             NewtonSchulzBall(0.5, iterations=4), NewtonSchulzBall(0.5, 2),
+             DecomposedBall(0.5), NewtonSchulzBall(0.5)]  # fmt: skip
+    shapes = [(6, 4)] * 6 + [(4, 6)]
+    for dtypes in ([torch.float64] * 7, [torch.float32, torch.float64] * 3 + [torch.float64]):
+        directions = [
+            torch.randn(s, generator=rng, dtype=torch.float64).to(dtype)
+            for s, dtype in zip(shapes, dtypes, strict=True)
+        ]
+        found = batched.vertices(balls, directions)
+        for ball, d, v in zip(balls, directions, found, strict=True):
+            assert v.dtype is d.dtype
+            exact = 1e-13 if d.dtype is torch.float64 else 1e-5
+            torch.testing.assert_close(v, matrices.lmo(ball, d), rtol=0, atol=exact)

@@ -27,3 +27,14 @@ def test_the_last_point_of_the_set_on_the_way_from_its_start():
     expected = centre + torch.tensor([0.6, 0.8], dtype=torch.float64)
     torch.testing.assert_close(p.detach(), expected, rtol=0, atol=2e-9)
     assert make_feasible([{"params": [p], "constraint": disc(centre)}]) == []
+
+
+def test_it_is_a_point_of_the_set_itself_whatever_that_tolerates():
+    class Plain(adafw.L2Ball):
+        projection = None
+
+    for dtype in (torch.float64, torch.float32):
+        p = torch.nn.Parameter(torch.tensor([3.0, 4.0, 0.5], dtype=dtype))
+        assert make_feasible([{"params": [p], "constraint": Plain(2.0)}])
+        exact = 2 * torch.tensor([3.0, 4.0, 0.5], dtype=torch.float64) / 25.25**0.5
+        torch.testing.assert_close(p.detach(), exact.to(dtype), rtol=0, atol=2e-16)

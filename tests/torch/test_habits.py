@@ -215,3 +215,84 @@ def test_kernels_run_where_no_cache_can_be_written():
     run = subprocess.run([sys.executable, "-c", KERNEL_RUN], env=environment, check=False,
                          capture_output=True, text=True, timeout=300)  # fmt: skip
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_checkpoint_from_before_there_were_such_options_is_taken(kind):
+    flags = ("maximize", "foreach", "capturable", "differentiable", "fused", "masters")
+    model, optimizer = pair(OPTIMIZERS[kind])
+    train(model, optimizer)
+    saved = copy.deepcopy(optimizer.state_dict())
+    for flag in flags:
+        del saved["param_groups"][0][flag]
+    other, resumed = pair(OPTIMIZERS[kind], masters=True, seed=5)
+    other.load_state_dict(model.state_dict())
+    resumed.load_state_dict(saved)
+    assert {flag: resumed.param_groups[0][flag] for flag in flags} == {
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "fused": None, "masters": True,
+    }  # fmt: skip
+    train(model, optimizer, seed=2)
+    train(other, resumed, seed=2)
+    assert torch.equal(weights(model), weights(other))
+
+
+@pytest.mark.parametrize("kind", [SFW, AdaSFW, AdamSFW])
+def test_a_loaded_state_is_laid_out_as_its_parameter(kind):
+    """Which compiled updates need: they walk through both side by side."""
+    rng = torch.Generator().manual_seed(0)
+    x, g = (0.1 * torch.randn(3, 4, 2, 2, generator=rng) for _ in range(2))
+    made = []
+    for layout in (torch.channels_last, torch.contiguous_format):
+        p = nn.Parameter(x.clone().contiguous(memory_format=layout))
+        made.append((p, kind([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)))
+    (p, first), (q, second) = made
+    p.grad = g.clone()
+    first.step()
+    second.load_state_dict(first.state_dict())
+    for name in second.buffers:
+        assert second.state[q][name].is_contiguous()
+        assert torch.equal(second.state[q][name], first.state[p][name])
+        assert second.state[q][name].data_ptr() != first.state[p][name].data_ptr()
+
+
+def test_a_group_is_checked_when_it_comes_and_when_it_gets_another_set():
+    """Not at every step: that would take longer than a small step does."""
+
+    class Counted(SFW):
+        checked = 0
+
+        def check_group(self, group):
+            Counted.checked += 1
+            super().check_group(group)
+
+    p = nn.Parameter(torch.zeros(3))
+    optimizer = Counted([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    p.grad = torch.ones(3)
+    for _ in range(3):
+        optimizer.step()
+    assert Counted.checked == 1
+    optimizer.param_groups[0]["constraint"] = adafw.L2Ball(1.0)
+    for _ in range(3):
+        optimizer.step()
+    assert Counted.checked == 2
+    again = pickle.loads(pickle.dumps(optimizer.state_dict()))
+    optimizer.load_state_dict(again)
+    optimizer.step()
+    assert Counted.checked == 2
+    optimizer.param_groups[0]["constraint"] = adafw.LInfBall(1e-3)
+    with pytest.raises(ValueError, match="starts outside"):
+        optimizer.step()
+
+
+def test_a_group_that_is_added_stays_the_callers():
+    p, q = (nn.Parameter(torch.zeros(2)) for _ in range(2))
+    optimizer = SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    given = {"params": [q], "constraint": adafw.L2Ball(1.0)}
+    optimizer.add_param_group(given)
+    assert given == {"params": [q], "constraint": adafw.L2Ball(1.0)}
+    assert optimizer.param_groups[1]["lr"] == 0.1
+    wrong = {"params": [nn.Parameter(torch.full((2,), 9.0))], "constraint": adafw.L2Ball(1.0)}
+    with pytest.raises(ValueError, match="starts outside"):
+        optimizer.add_param_group(wrong)
+    assert len(optimizer.param_groups) == 2

@@ -9,7 +9,14 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import AdaSFW, Rule, constrain, make_feasible
+from adafw.torch import (
+    AdaSFW,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    Rule,
+    constrain,
+    make_feasible,
+)
 from adafw.torch.layers import glorot_norm
 
 
@@ -218,3 +225,59 @@ def test_make_feasible_says_that_weights_without_data_cannot_be_moved():
     groups = constrain(nn.Linear(2, 2, device="meta"), adafw.L2Ball, radius=1.0, show=False)
     with pytest.raises(ValueError, match="'weight' must have data, got the device meta"):
         make_feasible(groups)
+
+
+@pytest.mark.parametrize(
+    ("family", "diameter", "rate"),
+    [(adafw.LInfBall, 20, "0.003"), (adafw.L2Ball, 6, "0.003"), (adafw.RMSBall, 6, "0.003"),
+     (adafw.L1Ball, 60, "0.1"), (adafw.SpectralBall, 20, "0.003"), (adafw.NuclearBall, 20, "0.003"),
+     (NewtonSchulzBall, 20, "0.003"), (PowerNuclearBall, 20, "0.003"), (adafw.RowBall, 20, "0.003"),
+     (adafw.ColumnBall, 20, "0.003")],
+)  # fmt: skip
+def test_sizes_and_rates_to_start_with(family, diameter, rate, capsys):
+    model = nn.Linear(7, 5, bias=False)
+    (group,) = constrain(model, family)
+    assert group["constraint"].diameter((5, 7)) == pytest.approx(diameter * glorot_norm((5, 7)))
+    rest = f'AdamSFW(lr={rate}), SFW(lr=0.3, rescale="gradient")'
+    assert capsys.readouterr().out.splitlines()[-1] == f"first tries: SFW(lr=0.001), {rest}"
+    for size, step in ((0.1 * diameter, "0.01"), (1e-4 * diameter, "1"), (4 * diameter, "0.00025")):
+        constrain(model, family, diameter=size)
+        told = capsys.readouterr().out.splitlines()[-1]
+        assert told == f"first tries: SFW(lr={step}), {rest}"
+
+
+def test_names_are_those_of_the_plain_model_in_any_wrapper():
+    plain = [name for name, _ in small_cnn().named_parameters()]
+    for wrap in (nn.DataParallel, lambda m: nn.DataParallel(torch.compile(m, backend="eager")),
+                 lambda m: torch.compile(nn.DataParallel(m), backend="eager")):  # fmt: skip
+        groups = constrain(wrap(small_cnn()), adafw.LInfBall, radius=1.0, show=False)
+        assert sorted(name for g in groups for name in g["names"]) == sorted(plain)
+
+
+def test_shared_weights_belong_to_their_first_layer():
+    model = nn.ModuleDict({"embed": nn.Embedding(6, 4), "head": nn.Linear(4, 6)})
+    model["head"].weight = model["embed"].weight
+    rules = {nn.Embedding: adafw.L2Ball(3.0), nn.Linear: adafw.LInfBall(2.0)}
+    sets = sets_of(constrain(model, adafw.L1Ball, radius=1.0, rules=rules, show=False))
+    assert sets == {"embed.weight": adafw.L2Ball(3.0), "head.bias": adafw.LInfBall(2.0)}
+
+
+def test_glorots_norm_counts_the_kernel():
+    assert glorot_norm((4, 3)) == pytest.approx(math.sqrt(2 * 12 / 7))
+    assert glorot_norm((4, 3, 5)) == pytest.approx(math.sqrt(2 * 60 / (7 * 5)))
+    assert glorot_norm((4, 3, 5, 2)) == pytest.approx(math.sqrt(2 * 120 / (7 * 10)))
+    assert glorot_norm(()) == glorot_norm((9,)) == 1.0
+    ball = Rule(adafw.LInfBall, diameter=6.0)(torch.zeros(4, 3), "w")
+    assert ball.diameter((4, 3)) == pytest.approx(6 * math.sqrt(24 / 7))
+    assert Rule(adafw.LInfBall, radius=0.5)(torch.zeros(4, 3), "w") == adafw.LInfBall(0.5)
+    for wrong in ({"diameter": 0.0}, {"radius": -1.0}):
+        with pytest.raises(ValueError, match="must be a number that is finite and > 0"):
+            Rule(adafw.LInfBall, **wrong)
+
+
+def test_nothing_is_said_where_nobody_has_looked_for_a_start(capsys):
+    constrain(nn.Linear(7, 5), lambda r: adafw.LInfBall(r), radius=1.0)
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.split("\n")[:-1]] == ["parameter", "weight", "bias"]
+    constrain(nn.Linear(7, 5), adafw.LInfBall, radius=1.0, show=False)
+    assert capsys.readouterr().out == ""

@@ -17,8 +17,10 @@ from adafw.torch import (
     constrain,
     gap,
     make_feasible,
+    matrices,
+    polar,
 )
-from adafw.torch.matrices import DecomposedBall
+from adafw.torch.matrices import DecomposedBall, MuonBall
 
 SHAPES = [(1, 1), (1, 6), (9, 1), (12, 30), (30, 12), (40, 40)]
 
@@ -211,3 +213,142 @@ def test_the_power_method_knows_how_many_products_it_needs():
         left = (1 - accuracy) ** 2
         assert 0.824 * n**0.5 * left ** (k - 0.5) <= 0.1 * (1 + 1e-9)
         assert 0.824 * n**0.5 * left ** (k - 1.5) > 0.1
+
+
+#: The schedule of Amsel et al. for singular values from 1/1000 on, the last one repeating.
+SCHEDULE = [
+    (8.2051, -22.9019, 16.4607), (4.0664, -2.8612, 0.5184), (3.9096, -2.8234, 0.5250),
+    (3.2856, -2.4153, 0.4853), (2.2779, -1.6198, 0.3985), (1.8726, -1.2307, 0.3585),
+    (1.8564, -1.2132, 0.3568), (1.875, -1.25, 0.375), (1.875, -1.25, 0.375),
+]  # fmt: skip
+
+
+def by_schedule(s, iterations):
+    for a, b, c in SCHEDULE[:iterations]:
+        s = a * s + b * s**3 + c * s**5
+    return 1.5 * s - 0.5 * s**3
+
+
+@pytest.mark.parametrize("iterations", [4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("rows", [12, 300])
+def test_singular_values_follow_the_schedule(iterations, rows):
+    """Of diagonal matrices, square and tall; in float32 the tall one by its Gram matrix."""
+    s = torch.logspace(-4, 0, 12, dtype=torch.float64)
+    expected = by_schedule(s, iterations)
+    assert expected.max() <= 1
+    if iterations >= 6:
+        assert expected[s >= 0.01].min() >= 0.99
+    x = torch.zeros(rows, 12, dtype=torch.float64)
+    x[:12] = torch.diag(s)
+    for dtype, exact in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        for g in (3 * x, 3 * x.mT):
+            found = polar.feasible(g.to(dtype), iterations).double()
+            assert found.shape == g.shape
+            torch.testing.assert_close(torch.diagonal(found), expected, rtol=0, atol=exact)
+            assert (found.abs() > 1e-4).sum() == (expected > 1e-4).sum()
+
+
+def test_sizes_are_bounded_by_the_smaller_of_two_norms():
+    """A matrix of ones has the norm 6 by either; one row of ones and a diagonal tell them apart."""
+    ones, row = torch.ones(4, 9, dtype=torch.float64), torch.eye(5, dtype=torch.float64)
+    assert polar._scaled(ones).tolist() == [[1 / 6] * 9] * 4
+    torch.testing.assert_close(polar._scaled(7 * row), row)  # not 1 / sqrt(5)
+    row[0] = 1.0
+    frobenius, sides = 9**0.5, (2 * 5) ** 0.5
+    assert frobenius < sides
+    torch.testing.assert_close(polar._scaled(row), row / frobenius)
+    for scale in (1e-300, 1e300):
+        torch.testing.assert_close(polar._scaled(scale * row), row / frobenius)
+    assert not polar._scaled(torch.zeros(3, 2)).any()
+
+
+def test_half_precision_is_for_products_that_asked_for_it():
+    g = spectrum("close", (24, 16), 0).float()
+    exact, rough = NewtonSchulzBall(1.0).lmo(g), NewtonSchulzBall(1.0, bf16=True).lmo(g)
+    assert rough.dtype is torch.float32
+    off = (exact - rough).abs().max()
+    assert 1e-4 < off < 0.05
+    assert NewtonSchulzBall(1.0).contains(rough)
+    assert not torch.equal(MuonBall(1.0).lmo(1e-8 * g), MuonBall(1.0, eps=1e-30).lmo(1e-8 * g))
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_muons_iteration_is_its_own(steps):
+    g = spectrum("close", (6, 9), 0).float()
+    x = (g / g.norm()).double()
+    for _ in range(steps):
+        a = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+    for given, wanted in ((g, x), (g.mT, x.mT), (torch.stack([g, 2 * g]), torch.stack([x, x]))):
+        found = polar.muon(given, polar.MUON, steps, 1e-7)
+        assert found.dtype is torch.float32
+        torch.testing.assert_close(found.double(), wanted, rtol=0, atol=0.03)
+
+
+def test_directions_without_size_are_not_taken_by_the_exact_factor():
+    u, _ = torch.linalg.qr(torch.randn(7, 4, generator=torch.Generator().manual_seed(0)).double())
+    rounding = 12 * torch.finfo(torch.float64).eps  # of 3, times less than the seven rows
+    g = u @ torch.diag(torch.tensor([3.0, 1.0, 1e-9, rounding], dtype=torch.float64))
+    expected = u.clone()
+    expected[:, 3] = 0
+    torch.testing.assert_close(polar.exact(g), expected, rtol=0, atol=1e-6)
+    assert not polar.exact(torch.zeros(3, 2)).any()
+
+
+@pytest.mark.parametrize("size", [384, 385, 401])
+def test_symmetric_products_by_blocks_are_those_of_the_whole(size):
+    x = torch.randn(size, 20, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    gram = polar._gram(x)
+    torch.testing.assert_close(gram, x @ x.mT)
+    half = size // 2
+    assert torch.equal(gram[:half, half:], gram[half:, :half].mT)
+    torch.testing.assert_close(polar._quadratic(gram, 0.5, -2.0), 0.5 * gram - 2 * gram @ gram)
+
+
+def test_a_set_of_matrices_on_tensors_of_any_shape():
+    for shape, wanted in (((), (1, 1)), ((5,), (5, 1)), ((4, 3, 2), (4, 6)), ((4, 6), (4, 6))):
+        assert matrices.matrix_shape(adafw.NuclearBall(1.0), shape) == wanted
+        assert matrices.matrix_shape(NewtonSchulzBall(1.0), shape) == wanted
+        assert matrices.matrix_shape(adafw.L2Ball(1.0), shape) == shape
+    box = adafw.Box(np.zeros((2, 6)), np.ones((2, 6)))
+    assert matrices.matrix_shape(box, (4, 3)) == (2, 6)
+    assert matrices.matrix_shape(box, (4, 4)) == (4, 4)  # refused by the set itself
+
+
+@pytest.mark.parametrize("shape", [(9, 5), (5, 9)])
+def test_the_power_method_takes_the_best_of_four_seeded_starts(shape):
+    """Few products, so that the starts end at different places; the same ones every time."""
+    ball = PowerNuclearBall(2.0, accuracy=0.9)
+    k = ball.products(5)
+    assert k <= 2
+    chosen = set()
+    for seed in range(12):
+        g = spectrum("close", shape, seed)
+        tall = g if shape[0] > shape[1] else g.mT
+        v = torch.randn(5, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        for _ in range(k):
+            v = tall.mT @ tall @ v
+            v = v / v.norm(dim=0)
+        lengths = (tall @ v).norm(dim=0)
+        assert lengths.max() > lengths.min() * (1 + 1e-6)
+        best = int(lengths.argmax())
+        chosen.add(best)
+        vertex = -2 * torch.outer(tall @ v[:, best] / lengths[best], v[:, best])
+        found = ball.lmo(g)
+        torch.testing.assert_close(found, vertex if shape[0] > shape[1] else vertex.mT)
+        assert torch.equal(found, ball.lmo(g))
+    assert len(chosen) > 2
+
+
+@pytest.mark.parametrize(
+    "ball", [PowerNuclearBall(1.0), NewtonSchulzBall(1.0), DecomposedBall(1.0)]
+)
+def test_single_precision_is_measured_in_double_and_stays_single(ball):
+    for seed in range(5):
+        x = torch.randn(6, 4, generator=torch.Generator().manual_seed(seed))
+        assert ball.violation(x) == ball.violation(x.double())
+        assert ball.project(x).dtype is torch.float32
+        assert ball.project(x.double()).dtype is torch.float64
+        assert ball.lmo(x).dtype is torch.float32
+        torch.testing.assert_close(ball.project(x), ball.project(x.double()).float())
+    assert ball.start((3, 2), torch.float32).tolist() == [[0.0, 0.0]] * 3

@@ -148,3 +148,99 @@ def test_kappa_is_what_the_lmo_attains():
         for row in monitor.rows:
             assert row.kappa == pytest.approx(1, rel=1e-12 if exact else 0.05)
             assert row.kappa <= 1 + 1e-12
+
+
+def looked(make, x, g, every=1, steps=1, **group):
+    """The rows of a monitor of one parameter whose gradient is always g."""
+    p = nn.Parameter(x.clone())
+    optimizer = make([{"params": [p], "names": ["w"], **group}])
+    monitor = Monitor(optimizer, every=every)
+    for _ in range(steps):
+        p.grad = g.clone()
+        optimizer.step()
+    return monitor
+
+
+X = torch.tensor([0.3, -0.2, 0.1], dtype=torch.float64)
+G = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_look_at_an_ascent_is_that_of_the_turned_gradient(maximize):
+    ball, d = adafw.LInfBall(0.5), -G if maximize else G
+    make = lambda p: SFW(p, lr=0.1, momentum=0.0, maximize=maximize)  # noqa: E731
+    (row,) = looked(make, X, G, constraint=ball).rows
+    assert row.gap == pytest.approx(float(d @ X + 0.5 * d.abs().sum()))
+
+
+@pytest.mark.parametrize("max_step", [1.0, 0.01])
+def test_adaptive_steps_tell_the_first_inner_one(max_step):
+    """gamma = min(lr <m, d> / <d, h d>, max_step) with m and h of the coming step."""
+    ball = adafw.LInfBall(0.5)
+    make = lambda p: AdamSFW(p, lr=0.1, max_step=max_step)  # noqa: E731
+    (row,) = looked(make, X, G, constraint=ball).rows
+    m, h = 0.1 * G, 1e-8 + (0.01 * G**2).sqrt()
+    d = X + 0.5 * G.sign()
+    gamma = float(0.1 * (m @ d) / (d * h * d).sum())
+    assert 0.01 < gamma < 1
+    assert row.gap == pytest.approx(float(m @ d))
+    assert row.gamma == pytest.approx(min(gamma, max_step))
+    assert row.clipped == (max_step < gamma)
+    assert row.norm == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("rescale", ["gradient", "short", "diameter"])
+def test_rescaled_steps_tell_their_size(rescale):
+    ball = adafw.L2Ball(2.0)
+    make = lambda p: SFW(p, lr=0.1, momentum=0.0, rescale=rescale)  # noqa: E731
+    (row,) = looked(make, X, G, constraint=ball).rows
+    d = X + 2.0 * G / G.norm()
+    sizes = {"gradient": 0.1 * G.norm() / d.norm(), "short": 0.1 * (G @ d) / (d @ d)}
+    if rescale == "diameter":
+        assert math.isnan(row.gamma)
+        assert math.isnan(row.clipped)
+    else:
+        assert row.gamma == pytest.approx(float(sizes[rescale]))
+        assert row.clipped == 0
+
+
+def test_the_direction_is_that_of_the_momentum():
+    """The first is the gradient itself, the next a mean; looks leave the state as it is."""
+    ball = adafw.LInfBall(0.5)
+    p = nn.Parameter(X.clone())
+    optimizer = SFW([{"params": [p], "constraint": ball}], lr=0.1, momentum=0.5)
+    monitor = Monitor(optimizer, every=1)
+    for g in (G, -3 * G):
+        before = p.detach().clone()
+        p.grad = g.clone()
+        optimizer.step()
+        d = optimizer.state[p]["momentum"]
+        assert monitor.rows[-1].gap == pytest.approx(ball.gap(before, d))
+    assert monitor.rows[-1].name == "parameter 0"
+    torch.testing.assert_close(optimizer.state[p]["momentum"], -G)
+
+
+def test_the_table_is_the_last_look_and_numbers_without_meaning_are_left_out():
+    written = []
+
+    class Kept:
+        def add_scalar(self, tag, value, step):
+            written.append((tag, step))
+
+    simplex = adafw.Simplex(1.0)
+    p = nn.Parameter(simplex.start((3,), torch.float64))
+    optimizer = SFW([{"params": [p], "names": ["w"], "constraint": simplex}], lr=0.5)
+    monitor = Monitor(optimizer, every=2, writer=Kept())
+    for _ in range(5):
+        p.grad = G.clone()
+        optimizer.step()
+    head, line = monitor.table().splitlines()
+    assert head.split() == ["step", "name", "gap", "kappa", "norm", "gamma", "clipped"]
+    assert line.split()[:2] == ["4", "w"]
+    assert line.split()[-2:] == ["0.5", "0"]
+    assert [row.step for row in monitor.rows] == [0, 2, 4]
+    assert all(math.isnan(row.norm) for row in monitor.rows)
+    assert {tag for tag, _ in written} == {"w/gap", "w/kappa", "w/gamma", "w/clipped"}
+    assert sorted({step for _, step in written}) == [0, 2, 4]
+    with pytest.raises(ValueError, match="every must be an integer >= 1"):
+        Monitor(optimizer, every=0)

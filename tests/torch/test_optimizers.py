@@ -2,6 +2,7 @@
 use them."""
 
 import copy
+import inspect
 import io
 import math
 import pickle
@@ -780,3 +781,71 @@ def test_nothing_makes_the_host_wait_for_an_accelerator():
             p.grad = torch.zeros(3, 4, device="meta")
             optimizer.step()
             optimizer.step()
+
+
+FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+         "fused": None, "masters": False, "constraint": None}  # fmt: skip
+NORM = {"adamw": False, "adamw_betas": (0.9, 0.95), "adamw_eps": 1e-8, "start": "zero"}
+DEFAULTS = {
+    "SFW": {"lr": 0.1, "momentum": 0.9, "rescale": None, "nesterov": False, "start": "gradient",
+            "radius_scale": 1.0},
+    "AdaSFW": {"lr": 0.1, "inner_steps": 2, "offset": 1e-8, "max_step": 1.0},
+    "AdamSFW": {"lr": 0.1, "inner_steps": 5, "betas": (0.9, 0.99), "offset": 1e-8,
+                "max_step": 1.0},
+    "AdaGrad": {"lr": 0.1, "offset": 1e-8},
+    "AMSGrad": {"lr": 0.1, "betas": (0.9, 0.99), "offset": 1e-8},
+    "SVRF": {"lr": 0.1, "rescale": None},
+    "SPIDERFW": {"lr": 0.1, "rescale": None},
+    "ORGFW": {"lr": 0.1, "rescale": None, "forgetting": None},
+    "Muon": {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.95, "nesterov": True,
+             "ns_coefficients": (3.4445, -4.775, 2.0315), "eps": 1e-7, "ns_steps": 5,
+             "adjust_lr_fn": None, "lmo": "feasible", "split": 1, **NORM},
+    "Lion": {"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0, **NORM},
+    "Signum": {"lr": 1e-3, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False, **NORM},
+    "Scion": {"lr": 1e-3, "momentum": 0.9, "scale": 1.0, "nesterov": False,
+              "unconstrained": False, "norm": "auto", "split": 1, "weight_decay": 0.0, **NORM},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults(name):
+    p = nn.Parameter(torch.zeros(3, 2))
+    own = name in ("Muon", "Lion", "Signum", "Scion")
+    groups = [{"params": [p]}] if own else [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = getattr(adafw.torch, name)(groups, **({} if own else {"lr": 0.1}))
+    assert optimizer.defaults == {**FLAGS, **DEFAULTS[name]}
+
+
+def given(name):
+    """Every default changed."""
+    changed = {
+        "lr": 0.25, "momentum": 0.5, "rescale": "short", "nesterov": True, "start": "zero",
+        "radius_scale": 2.0, "inner_steps": 7, "offset": 1e-3, "max_step": 0.5,
+        "betas": (0.25, 0.5), "forgetting": 0.5, "weight_decay": 0.75,
+        "ns_coefficients": (3, -4, 2),
+        "eps": 1e-3, "ns_steps": 2, "adjust_lr_fn": "match_rms_adamw", "lmo": "exact",
+        "adamw_betas": (0.5, 0.6), "adamw_eps": 1e-4, "scale": 3.0, "unconstrained": True,
+        "norm": "sign",
+    }  # fmt: skip
+    kind = getattr(adafw.torch, name)
+    taken = inspect.signature(kind).parameters
+    return {k: v for k, v in changed.items() if k in taken and (k, name) not in {
+        ("betas", "SFW"), ("weight_decay", "SFW")}}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_option_arrives_in_the_groups(name):
+    p = nn.Parameter(torch.zeros(3, 2))
+    own = name in ("Muon", "Lion", "Signum", "Scion")
+    options = given(name)
+    if not own:
+        options.pop("weight_decay", None)  # refused: the set is one
+    if name == "Muon":
+        options["nesterov"] = False
+    groups = [{"params": [p]}] if own else [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = getattr(adafw.torch, name)(groups, **options)
+    (group,) = optimizer.param_groups
+    for key, value in options.items():
+        assert group[key] == value, key
+        assert optimizer.defaults[key] == value
+    assert len(options) >= (1 if name in ("SVRF", "SPIDERFW") else 2)

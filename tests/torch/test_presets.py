@@ -10,6 +10,7 @@ from torch import nn
 
 import adafw
 from adafw.torch import SFW, Lion, Muon, RadiusSchedule, Scion, Signum, gap, make_feasible
+from adafw.torch.optimizers import scaled
 
 SHAPES = [(6, 6), (9, 4), (3, 11)]
 
@@ -185,6 +186,68 @@ def test_sfw_is_the_one_form(options, start, fused):
         close([p], [x], 1e-13)
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("betas", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
+def test_either_weight_of_the_momentum_may_be_zero(betas, fused):
+    """With (b, 0) the last gradient is remembered, and only that."""
+    (p,) = tensors([(4, 3)], scale=0.05)
+    x, m, ball = p.detach().clone(), None, adafw.LInfBall(0.7)
+    group = [{"params": [p], "constraint": ball}]
+    optimizer = SFW(group, lr=0.1, betas=betas, fused=fused)
+    for (g,) in gradients([p], 6):
+        optimizer.step()
+        m = g if m is None else m
+        x = x + 0.1 * (ball.lmo(betas[0] * m + (1 - betas[0]) * g) - x)
+        m = betas[1] * m + (1 - betas[1]) * g
+    close([p], [x], 1e-13)
+    assert ("momentum" in optimizer.state[p]) == any(betas)
+    if any(betas):
+        torch.testing.assert_close(optimizer.state[p]["momentum"], m)
+
+
+def test_a_scaled_set_is_so_many_times_its_own_size():
+    assert scaled(adafw.LInfBall(0.5), 3.0) == adafw.LInfBall(1.5)
+    assert scaled(adafw.KSparse(0.5, 2), 3.0) == adafw.KSparse(1.5, 2)
+    assert scaled(adafw.Box(-1.0, 2.0), 3.0) == adafw.Box(-3.0, 6.0)
+    ball = adafw.L2Ball(2.0)
+    assert scaled(ball, 1.0) is ball
+    assert scaled(None, 3.0) is None
+    assert ball == adafw.L2Ball(2.0)
+
+
+def test_a_step_without_a_set_may_be_as_long_as_one_likes():
+    (p,) = tensors([(2,)])
+    x = p.detach().clone()
+    optimizer = SFW([{"params": [p], "constraint": None}], lr=2.5, momentum=0.0)
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    close([p], [x - 2.5], 1e-15)
+    with pytest.raises(ValueError, match="lr must be a number >= 0 and <= 1, as it is the step"):
+        SFW([{"params": [p], "constraint": adafw.L2Ball(9.0)}], lr=2.5)
+    SFW([{"params": [p], "constraint": adafw.L2Ball(9.0)}], lr=2.5, rescale="diameter")
+
+
+@pytest.mark.parametrize("rescale", ["gradient", "short"])
+@pytest.mark.parametrize("name", ["linf", "l2", "nuclear"])
+def test_sfw_with_betas_is_rescaled_by_its_direction(name, rescale):
+    """d is neither the momentum nor the gradient, and must outlive the way to its vertex."""
+    ball = {"linf": adafw.LInfBall, "l2": adafw.L2Ball, "nuclear": adafw.NuclearBall}[name](0.7)
+    (p,) = tensors([(4, 3)], scale=0.05)
+    x, m = p.detach().clone(), None
+    group = [{"params": [p], "constraint": ball}]
+    optimizer = SFW(group, lr=0.1, betas=(0.5, 0.9), rescale=rescale)
+    for (g,) in gradients([p], 8):
+        optimizer.step()
+        m = g if m is None else m
+        d = 0.5 * m + 0.5 * g
+        away = x - ball.lmo(d)
+        gamma = {"gradient": 0.1 * d.norm() / away.norm(),
+                 "short": 0.1 * (d * away).sum() / (away * away).sum()}[rescale]  # fmt: skip
+        x = x - min(1.0, float(gamma)) * away
+        m = 0.9 * m + 0.1 * g
+        close([p], [x], 1e-12)
+
+
 @pytest.mark.parametrize(
     ("preset", "ball", "form"),
     [
@@ -237,6 +300,21 @@ def test_the_short_step_goes_to_the_minimum_along_the_line():
         values = ((x + ts[:, None] * (v - x) - c) ** 2).sum(1)
         best = x + ts[values.argmin()] * (v - x)
         torch.testing.assert_close(p.detach(), best, rtol=0, atol=1e-4)
+
+
+def test_a_short_step_from_outside_goes_nowhere_uphill():
+    """Where a set has shrunk behind a point, the way to a vertex may rise: the step is then 0."""
+    p = nn.Parameter(torch.full((2,), -0.9, dtype=torch.float64))
+    group = [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = SFW(group, lr=0.0, momentum=0.0, rescale="short")
+    p.grad = torch.ones(2, dtype=torch.float64)
+    optimizer.step()
+    optimizer.param_groups[0].update(lr=0.5, radius_scale=0.1)
+    optimizer.step()
+    assert p.tolist() == [-0.9, -0.9]
+    p.grad = -torch.ones(2, dtype=torch.float64)
+    optimizer.step()
+    assert p.detach().tolist() == pytest.approx([-0.4, -0.4])  # 0.5 of the way of length 1
 
 
 def test_radii_follow_a_schedule_and_resume():
@@ -341,6 +419,24 @@ def test_a_group_of_adamw_is_torch_s_adamw(dtype):
           {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-6}[dtype])  # fmt: skip
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("kind", [Muon, Lion, Signum, Scion])
+def test_adamw_takes_its_own_numbers(kind, fused):
+    ours, theirs = tensors([(4, 3), (5,)]), tensors([(4, 3), (5,)])
+    numbers = {"adamw_betas": (0.5, 0.8), "adamw_eps": 0.1}
+    first = kind(
+        [{"params": ours, "adamw": True, "lr": 0.05, "weight_decay": 0.3}], fused=fused, **numbers
+    )
+    second = torch.optim.AdamW(theirs, lr=0.05, betas=(0.5, 0.8), eps=0.1, weight_decay=0.3)
+    for gs in gradients(ours, 6):
+        for p, g in zip(theirs, gs, strict=True):
+            p.grad = g
+        first.step()
+        second.step()
+    close(ours, [p.detach() for p in theirs], 1e-13)
+    assert [float(first.state[p]["step"]) for p in ours] == [6, 6]
+
+
 @pytest.mark.parametrize("kind", PRESETS)
 def test_presets_train_have_a_set_a_table_and_a_gap(kind):
     model = network()
@@ -369,6 +465,19 @@ def test_the_table_names_set_radius_gamma_and_pair():
     assert line.split()[3:] == ["NewtonSchulzBall", "3", "0.1", "(0.2,", "0.5)", "inside"]
     line = Lion([w], lr=0.02).describe().splitlines()[1]
     assert line.split()[2:] == ["9x4", "none", "0", "(0.02,", "0)"]
+    free = Scion([w], lr=0.1, scale=2.0, unconstrained=True).describe().splitlines()[1]
+    assert free.split()[2:] == ["9x4", "none", "0", "(0.2,", "0)"]
+    adamw = Muon([{"params": [w], "adamw": True, "lr": 0.02}]).describe().splitlines()[1]
+    assert adamw.split()[2:] == ["9x4", "none", "(AdamW)", "(0.02,", "0.1)"]
+    far = adafw.LInfBall(w.detach().abs().max().item() / 1.5)
+    outside = Lion([w], lr=0.01, weight_decay=1 / far.radius).describe().splitlines()[1]
+    assert outside.split()[-3:] == ["by", "50", "%"]
+    held = {"params": [w], "constraint": adafw.LInfBall(4.0)}
+    told = SFW([held], lr=0.1, rescale="gradient").describe().splitlines()[1]
+    assert told.split()[3:] == ["LInfBall", "4", "in", "the", "step", "inside"]
+    box = {"params": [w], "constraint": adafw.Box(-4.0, 5.0)}
+    told = SFW([box], lr=0.1).describe().splitlines()[1]
+    assert told.split()[3:] == ["Box(lower=-4.,", "upper=5.)", "0.1", "inside"]
     sfw = SFW([{"params": [w], "constraint": adafw.LInfBall(4.0)}], lr=0.1)
     line = sfw.describe().splitlines()[1]
     assert line.split()[3:] == ["LInfBall", "4", "0.1", "(0.4,", "0.25)", "inside"]

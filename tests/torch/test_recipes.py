@@ -132,3 +132,60 @@ def test_what_does_not_fit_is_refused(model):
             wrong()
     with pytest.raises(TypeError, match=r"a class of sets such as adafw\.LInfBall"):
         constrain(model, radius=1.0)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [("muon", "for adafw.torch.Muon; lr=0.03 as a first try"),
+     ("scion", "for adafw.torch.Scion; lr=0.003 as a first try"),
+     ("lion", "for adafw.torch.Lion; lr=0.001 as a first try")],
+)  # fmt: skip
+def test_every_recipe_says_what_it_is_for_and_what_each_kind_gets(recipe, told, model, capsys):
+    constrain(model, recipe=recipe)
+    head, *lines, last = capsys.readouterr().out.splitlines()
+    assert last == told
+    assert head.split() == ["parameter", "layer", "shape", "kind", "ball"]
+    rows = {line.split()[0]: (line.split()[3], " ".join(line.split()[4:])) for line in lines}
+    spectral, entry = "spectral ball", "largest entry"
+    words = {
+        "muon": (spectral, f"{spectral} of (out, rest)", "AdamW", "AdamW", "AdamW without decay",
+                 "AdamW without decay"),
+        "scion": (spectral, f"{spectral} of (out, rest)", "row ball", entry, "RMS ball",
+                  "RMS ball"),
+        "lion": (entry, entry, entry, entry, "signs, no ball", "signs, no ball"),
+    }[recipe]  # fmt: skip
+    names = ("up.weight", "conv.weight", "embed.weight", "head.weight", "norm.weight", "up.bias")
+    kinds = ("hidden", "conv", "embedding", "head", "norm", "bias")
+    assert [rows[n] for n in names] == list(zip(kinds, words, strict=True))
+    assert rows["experts"] == ("hidden", f"{words[0]} of each of 3 matrices")
+
+
+def test_options_that_the_recipes_give():
+    torch.manual_seed(0)
+    model = Transformer()
+    names = ("up.weight", "conv.weight", "embed.weight", "head.weight", "norm.weight", "up.bias")
+    free = {"adamw": True, "lr": 3e-3, "weight_decay": 0.0}
+    adamw = {**free, "weight_decay": 0.1}
+    norms = [("spectral", 8.0), ("conv", 8.0), ("embedding", 1.0), ("sign", 128.0), ("rms", 8.0),
+             ("rms", 1.0)]  # fmt: skip
+    plain = {"weight_decay": 0.0}
+    for recipe, wanted in (
+        ("muon", [{}, {}, adamw, adamw, free, free]),
+        ("scion", [{"norm": norm, "scale": scale} for norm, scale in norms]),
+        ("lion", [{}, {}, {}, {}, plain, plain]),
+    ):
+        of = kinds(constrain(model, recipe=recipe, show=False))
+        own = [{k: v for k, v in of[n].items() if k not in ("params", "names")} for n in names]
+        assert own == [{"recipe": recipe, **options} for options in wanted]
+
+
+def test_a_head_is_the_last_linear_layer_if_something_comes_before_it():
+    one = nn.Linear(3, 2)
+    of = kinds(constrain(one, recipe="muon", show=False))
+    assert "adamw" not in of["weight"]
+    two = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Conv1d(2, 2, 1))
+    of = kinds(constrain(two, recipe="muon", show=False))
+    assert [n for n in ("0.weight", "1.weight", "2.weight") if "adamw" in of[n]] == ["1.weight"]
+    embedded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
+    of = kinds(constrain(embedded, recipe="scion", show=False))
+    assert (of["0.weight"]["norm"], of["1.weight"]["norm"]) == ("embedding", "sign")

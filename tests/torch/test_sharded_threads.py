@@ -14,7 +14,21 @@ import torch.distributed as dist
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdamSFW, AdaSFW, Muon, Scion
+from adafw.torch import (
+    SFW,
+    AdaGrad,
+    AdamSFW,
+    AdaSFW,
+    AMSGrad,
+    Lion,
+    Muon,
+    NewtonSchulzBall,
+    Scion,
+    Signum,
+    make_feasible,
+)
+from adafw.torch.owners import Job, _owners
+from adafw.torch.sharded import Shard as Part
 
 threaded = pytest.importorskip("torch.testing._internal.distributed.multi_threaded_pg")
 ROWS, COLUMNS, STEPS = 5, 4, 3
@@ -132,3 +146,211 @@ def test_shards_take_the_steps_of_the_whole(world, dim):
             assert off <= 1e-10, f"{kind} over {name}: off by {off}"
         if SETS[name] is not None:
             assert SETS[name].contains(expected)
+
+
+#: (shape, set, options of its group): tall enough for a Gram matrix, for an owner, entry by entry.
+MIXED = [
+    ((40, 3), NewtonSchulzBall(0.5), {}),
+    ((6, 5), adafw.NuclearBall(0.8), {}),
+    ((5, 4), adafw.LInfBall(0.3), {}),
+    ((24, 3), NewtonSchulzBall(0.7), {}),
+    ((8,), adafw.L1Ball(0.9), {}),
+    ((3, 2, 2), adafw.L2Ball(0.7), {}),
+    ((4, 6), NewtonSchulzBall(0.6, 2), {}),
+    ((48, 3), NewtonSchulzBall(0.6, 2), {}),
+    ((7,), None, {}),
+]
+INNER = [{"inner_steps": 1 + i % 3} for i in range(len(MIXED))]
+PROJECTED = [
+    ((5, 4), adafw.LInfBall(0.3), {}),
+    ((5, 4), SETS["box of arrays"], {}),
+    ((8,), adafw.L1Ball(0.9), {}),
+    ((6, 2), adafw.L2Ball(0.7), {}),
+    ((7,), None, {}),
+]
+NORMS = [
+    ((40, 3), None, {"norm": "spectral"}),
+    ((6, 5), None, {"norm": "spectral"}),
+    ((6, 4), None, {"norm": "row"}),
+    ((6, 4), None, {"norm": "column"}),
+    ((9, 3), None, {"norm": "embedding"}),
+    ((5,), None, {"norm": "rms"}),
+    ((5, 3), None, {"norm": "sign"}),
+]
+PRESET = [((40, 3), None, {}), ((6, 5), None, {}), ((4, 6), None, {"split": 2}),
+          ((7,), None, {"adamw": True}), ((24, 3), None, {}),
+          ((48, 3), None, {"split": 2})]  # fmt: skip
+SIGNS = [((5, 4), None, {}), ((7,), None, {"weight_decay": 0.5}), ((3, 2), None, {"adamw": True})]
+MANY = {
+    "SFW": (MIXED, lambda g: SFW(g, lr=0.3)),
+    "SFW with betas": (MIXED, lambda g: SFW(g, lr=0.3, betas=(0.5, 0.9), start="zero")),
+    "SFW without momentum": (MIXED, lambda g: SFW(g, lr=0.3, momentum=0.0)),
+    "by gradient": (MIXED, lambda g: SFW(g, lr=0.1, rescale="gradient")),
+    "by diameter": (MIXED, lambda g: SFW(g, lr=0.2, rescale="diameter")),
+    "short": (MIXED, lambda g: SFW(g, lr=0.1, rescale="short", momentum=0.0)),
+    "AdaSFW": ([(s, c, o) for (s, c, _), o in zip(MIXED, INNER, strict=True)],
+               lambda g: AdaSFW(g, lr=0.05)),
+    "AdamSFW": ([(s, c, o) for (s, c, _), o in zip(MIXED, INNER, strict=True)],
+                lambda g: AdamSFW(g, lr=0.05, max_step=0.6)),
+    "AdaGrad": (PROJECTED, lambda g: AdaGrad(g, lr=0.1)),
+    "AMSGrad": (PROJECTED, lambda g: AMSGrad(g, lr=0.05)),
+    "Scion": (NORMS, lambda g: Scion(g, lr=0.1, scale=2.0)),
+    "Muon": (PRESET, lambda g: Muon(g, lr=0.05, weight_decay=0.5)),
+    "Lion": (SIGNS, lambda g: Lion(g, lr=0.05, weight_decay=0.2)),
+    "Signum": (SIGNS, lambda g: Signum(g, lr=0.05, weight_decay=0.2, momentum=0.0)),
+}  # fmt: skip
+
+
+def network(kind, place, whole_gradients=lambda g: g, **options):
+    """All parameters of a list in one optimizer; some gradients are 0, one is missing."""
+    listed, make = MANY[kind]
+    rng = np.random.default_rng(7)
+    dtype = options.pop("dtype", torch.float64)
+    params, groups = [], []
+    for shape, constraint, more in listed:
+        x = torch.tensor(0.1 * rng.standard_normal(shape), dtype=dtype)
+        params.append(nn.Parameter(place(x)))
+        group = {"params": [params[-1]], **more, **options}
+        if kind not in ("Scion", "Muon", "Lion", "Signum"):
+            group["constraint"] = constraint
+        groups.append(group)
+    moved = make_feasible([{"constraint": None, **group} for group in groups])
+    optimizer = make(groups)
+    for t in range(3):
+        for i, p in enumerate(params):
+            g = torch.tensor(rng.standard_normal(tuple(p.shape)), dtype=dtype)
+            g = 0 * g if t == 1 and i % 2 == 0 else g
+            p.grad = None if (t, i) == (1, 1) else whole_gradients(g) if t == 2 else place(g)
+        optimizer.step()
+    wholes = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in params]
+    return [w.detach().clone() for w in wholes], moved, optimizer.describe()
+
+
+@pytest.mark.parametrize(("world", "dim"), [(1, 0), (3, 0), (2, 1)])
+def test_many_parameters_of_many_kinds_in_one_optimizer(world, dim):
+    """Each is exchanged in its own way; gradients may be whole, and are then cut."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+
+    halves = {"dtype": torch.bfloat16, "masters": True}
+    asked = [(kind, {}) for kind in MANY] + [("SFW", halves), ("Muon", halves), ("AdaSFW", halves)]
+
+    def work():
+        mesh = init_device_mesh("cpu", (world,))
+        place = lambda x: distribute_tensor(x, mesh, [Shard(min(dim, x.dim() - 1))])  # noqa: E731
+        whole = lambda g: distribute_tensor(g, mesh, [Replicate()])  # noqa: E731
+        return [network(kind, place, whole, **options) for kind, options in asked]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's own, about its own
+        ranks = in_threads(world, work)
+        expected = [network(kind, lambda x: x, **options) for kind, options in asked]
+    for found in ranks:
+        for (kind, options), one, other in zip(asked, found, expected, strict=True):
+            assert one[1:] == other[1:], kind
+            for (shape, *_), a, b in zip(MANY[kind][0], one[0], other[0], strict=True):
+                off = (a.double() - b.double()).abs().max().item()
+                assert off <= (0.004 if options else 1e-9), f"{kind}, {shape}: off by {off}"
+    assert any(moved for _, moved, _ in expected)
+
+
+def test_a_mesh_may_copy_in_one_dimension_and_cut_in_another():
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2, 2))
+        place = lambda x: distribute_tensor(x, mesh, [Replicate(), Shard(0)])  # noqa: E731
+        copied = lambda x: distribute_tensor(x, mesh, [Replicate(), Replicate()])  # noqa: E731
+        twice = nn.Parameter(distribute_tensor(torch.zeros(8, 2), mesh, [Shard(0), Shard(1)]))
+        with pytest.raises(TypeError, match="sharded over one mesh dimension and replicated"):
+            SFW([{"params": [twice], "constraint": None}], lr=0.1)
+        return [network(kind, cut, cut)[0] for kind in ("SFW", "AdaSFW") for cut in (place, copied)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranks = in_threads(4, work)
+        expected = [network(kind, lambda x: x)[0] for kind in ("SFW", "SFW", "AdaSFW", "AdaSFW")]
+    for found in ranks:
+        for one, other in zip(found, expected, strict=True):
+            for a, b in zip(one, other, strict=True):
+                torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+def test_a_gradient_that_is_not_finite_on_one_rank_lets_no_other_wait():
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        place = lambda x: distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
+        found = []
+        for make in (lambda g: SFW(g, lr=0.1), lambda g: AdaSFW(g, lr=0.1)):
+            p = nn.Parameter(place(torch.zeros(4, 3)))
+            optimizer = make([{"params": [p], "constraint": adafw.NuclearBall(1.0)}])
+            g = torch.ones(4, 3)
+            g[3, 1] = torch.nan
+            p.grad = place(g)
+            optimizer.step()
+            found.append(p.full_tensor().detach().clone())
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for found in in_threads(2, work):
+            assert all(torch.isnan(x).all() for x in found)
+
+
+@pytest.mark.parametrize(("world", "rows"), [(3, 60), (6, 25)])
+@pytest.mark.parametrize("rescale", [None, "diameter"])
+def test_a_tall_matrix_of_few_entries_is_bounded_by_its_rows_and_columns(world, rows, rescale):
+    """One entry a row: its largest column and row bound it better than the sum of squares.
+
+    Of six ranks the last has none of 25 rows.
+    """
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    rng = np.random.default_rng(0)
+    g = torch.zeros(rows, 3, dtype=torch.float64)
+    places = torch.arange(rows), torch.tensor(rng.integers(0, 3, rows))
+    g[places] = torch.tensor(rng.random(rows) + 0.5)
+    assert g.sum(0).max() * g.max() < (g**2).sum()
+
+    def step(place):
+        p = nn.Parameter(place(torch.zeros_like(g)))
+        p.grad = place(g)
+        group = {"params": [p], "constraint": NewtonSchulzBall(1.0, iterations=4)}
+        SFW([group], lr=0.5, rescale=rescale).step()
+        return p.full_tensor().detach().clone() if hasattr(p, "full_tensor") else p.detach()
+
+    def work():
+        mesh = init_device_mesh("cpu", (world,))
+        return step(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for found in in_threads(world, work):
+            torch.testing.assert_close(found, step(lambda x: x), rtol=0, atol=1e-9)
+
+
+def test_owners_share_the_work():
+    """The dearest first, each to who has least to do; of a matrix it is that of a product."""
+
+    def job(*shape):
+        return Job(Part(shape, 0, 0, None, 0), [torch.zeros(shape)], None, None)
+
+    assert [job(*s).cost for s in ((6, 4), (4, 6), (5,), (3, 2, 2), ())] == [96, 96, 5, 36, 1]
+    jobs = [job(2, 2), job(10, 10), job(3, 3), job(9, 9), job(8, 8)]
+    assert _owners(jobs, 2) == [0, 0, 0, 1, 1]
+    assert _owners(jobs, 3) == [2, 0, 2, 1, 2]
+    assert job(5, 2).shapes(4) == [(2, 2), (2, 2), (1, 2), (0, 2)]
+    cut = Job(Part((2, 5, 3), 1, 0, None, 0), [], None, None)
+    assert cut.shapes(2) == [(2, 3, 3), (2, 2, 3)]
+
+
+def test_where_an_entry_of_a_part_lies_in_the_whole():
+    whole = torch.arange(60).reshape(3, 5, 4)
+    for dim, start, length in ((0, 1, 2), (1, 3, 2), (2, 1, 3)):
+        part = whole.narrow(dim, start, length)
+        shard = Part((3, 5, 4), dim, start, None, 0)
+        flat = torch.arange(part.numel())
+        assert torch.equal(shard.global_index(flat, part.shape), part.reshape(-1))
+        assert torch.equal(shard.part(whole, part), part)
+        assert torch.equal(shard.part(torch.tensor(7), part), torch.full(part.shape, 7))

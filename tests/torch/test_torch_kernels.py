@@ -274,3 +274,44 @@ def test_working_memory_grows_and_large_rooms_are_not_kept(monkeypatch):
     kept = kernels.workspace(8, np.dtype(float))[0]
     assert kernels.workspace(3, np.dtype(float))[0] is kept
     kernels._memory.__dict__.clear()
+
+
+ADAPTIVE = {**MORE, "linf": adafw.LInfBall(1.0)}
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("foreach", [None, False])
+@pytest.mark.parametrize(("kind", "name"), [(SFW, "linf"), (SFW, "l1")] + [
+    (kind, name) for kind in (AdaSFW, AdamSFW) for name in ADAPTIVE])  # fmt: skip
+def test_autograd_is_told_that_weights_have_moved(kind, name, fused, foreach):
+    """Else a backward pass through the old weights would take the new ones, and say nothing."""
+    ball = ADAPTIVE[name]
+    params = [nn.Parameter(ball.start((5,), torch.float64)) for _ in range(2)]
+    optimizer = kind([{"params": params, "constraint": ball}], lr=0.1, fused=fused, foreach=foreach)
+    loss = sum((p**3).sum() for p in params)
+    for p in params:
+        p.grad = torch.ones_like(p)
+    before = [p._version for p in params]
+    optimizer.step()
+    assert all(p._version > old for p, old in zip(params, before, strict=True))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_compiled_updates_are_refused_where_there_is_none(name):
+    ball = ADAPTIVE[name]
+    group = [{"params": [nn.Parameter(ball.start((5,), torch.float32))], "constraint": ball}]
+    for kind in (AdaSFW, AdamSFW):
+        kind(group, lr=0.1, fused=True)
+    if name == "linf":
+        SFW(group, lr=0.1, fused=True)
+        with pytest.raises(ValueError, match="there is none with rescale='short'"):
+            SFW(group, lr=0.1, fused=True, rescale="short")
+    else:
+        with pytest.raises(ValueError, match="there is one for LInfBall only, not for"):
+            SFW(group, lr=0.1, fused=True)
+    box = adafw.Box(np.zeros(5), np.ones(5))
+    group = [{"params": [nn.Parameter(torch.zeros(5))], "constraint": box}]
+    with pytest.raises(ValueError, match="for LInfBall, Box, L1Ball, L2Ball, KSparse only, not"):
+        AdaSFW(group, lr=0.1, fused=True)

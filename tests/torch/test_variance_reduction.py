@@ -12,6 +12,7 @@ from torch import nn
 import adafw
 from adafw.torch import ORGFW, SFW, SPIDERFW, SVRF, constrain, gap, make_feasible
 from adafw.torch.training import train
+from adafw.torch.variance_reduction import batch_size
 
 BALL = adafw.L2Ball(2.0)
 
@@ -205,6 +206,27 @@ def test_the_gap_is_that_of_the_definition_and_leaves_the_model_alone():
         gap(model, nn.functional.mse_loss, batches, [{"params": list(model.parameters())}])
 
 
+def test_the_gap_is_that_of_the_weights_alone():
+    """Dropout is off while it is measured, frozen weights do not count, modes come back."""
+    model, batches = problem(dropout=0.5)
+    groups = constrain(model, adafw.L2Ball, radius=5.0, show=False)
+    model[0].weight.requires_grad_(False)
+    values = [gap(model, nn.functional.mse_loss, batches, groups) for _ in range(2)]
+    assert values[0] == values[1]
+    assert all(module.training for module in model.modules())
+    model.eval()
+    x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+    moving = [p for p in model.parameters() if p.requires_grad]
+    assert len(moving) == 3
+    gs = torch.autograd.grad(nn.functional.mse_loss(model(x), y), moving)
+    expected = sum(
+        float((g * p.detach()).sum() + 5 * g.norm()) for g, p in zip(gs, moving, strict=True)
+    )
+    assert values[0] == pytest.approx(expected, rel=1e-12)
+    assert gap(model, nn.functional.mse_loss, batches, groups) == values[0]
+    assert not any(module.training for module in model.modules())
+
+
 def test_the_gap_falls_in_training():
     model, batches = problem()
     groups = constrain(model, adafw.L2Ball, diameter=3.0, show=False)
@@ -215,3 +237,15 @@ def test_the_gap_falls_in_training():
     train(model, optimizer, nn.functional.mse_loss, batches, 30, seen.append)
     assert seen == list(range(1, 31))
     assert gap(model, nn.functional.mse_loss, batches, groups) < 0.5 * before
+
+
+def test_the_size_of_a_batch_is_that_of_its_targets():
+    mask, y = torch.zeros(1, 9), torch.zeros(7)
+    for batch in (
+        y,
+        (mask, y),
+        [mask, mask, y],
+        {"mask": mask, "y": y},
+        (mask, {"a": mask, "b": y}),
+    ):
+        assert batch_size(batch) == 7
