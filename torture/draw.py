@@ -16,7 +16,8 @@ from pathlib import Path
 
 from torture.mutants import copy_of_project, key, load
 from torture.planting import Garden, Verdict
-from torture.propose import ROOT, SKIPPED, SOURCE, slips
+from torture.propose import ROOT, SKIPPED, SOURCE
+from torture.propose import slips as slips_of
 from torture.reach import Reach
 
 #: Seconds of tests and number of tests that one slip may take.
@@ -35,7 +36,7 @@ def drawn(parts: list[str], count: int, seed: int) -> list[dict]:
         if path.name in SKIPPED or (parts and not top and part not in parts):
             continue
         by_line: dict[int, list] = {}
-        for at, line, changed in slips(path):
+        for at, line, changed in slips_of(path):
             by_line.setdefault(at, []).append((line, changed))
         for at, found in by_line.items():
             line, changed = draw.choice(found)
@@ -65,21 +66,13 @@ def chosen(reach: Reach, slip: dict) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Returns 1 if a slip was not seen."""
-    parser = argparse.ArgumentParser(prog="python -m torture.draw", description=__doc__)
-    parser.add_argument("--parts", nargs="*", default=[], help="packages; 'top': single modules")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("out/draw"))
-    options = parser.parse_args()
-    reach = Reach()
-    options.out.mkdir(parents=True, exist_ok=True)
-    kept = options.out / f"slips-{options.seed}.json"
-    found: list[dict] = []
+def try_all(reach: Reach, slips: list[dict], out: Path, name: str) -> int:
+    """Tries each, writes what became of it to out/slips-NAME.json; 1 if one was not seen."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = out / f"slips-{name}.json"
     garden = Garden(copy_of_project())
     try:
-        for slip in drawn(options.parts, options.count, options.seed):
+        for k, slip in enumerate(slips):
             start, tests = time.monotonic(), chosen(reach, slip)
             verdict = Verdict("unreached")
             with garden.plant(slip) as there:
@@ -88,19 +81,30 @@ def main() -> int:
                     if some and verdict.result in ("unreached", "passed"):
                         verdict = garden.test(some)
             slip |= {"result": verdict.result, "seen": verdict.test, "tests": len(tests)}
-            found.append(slip)
-            kept.write_text(json.dumps(found, indent=1) + "\n")
+            kept.write_text(json.dumps(slips[: k + 1], indent=1) + "\n")
             took = f"{time.monotonic() - start:4.0f} s"
             print(f"{verdict.result:9} {took} {key(slip)}  [{verdict.test}]", flush=True)
     finally:
         garden.close()
         shutil.rmtree(garden.tree, ignore_errors=True)
-    left = [slip for slip in found if slip["result"] in ("passed", "unreached")]
-    print(f"\n{len(found) - len(left)} of {len(found)} seen; not seen:")
+    left = [slip for slip in slips if slip["result"] in ("passed", "unreached")]
+    print(f"\n{len(slips) - len(left)} of {len(slips)} seen; not seen:")
     for slip in left:
         print(f"{slip['file']}:{slip['at']}  {slip['line']}  ->  {slip['change']}"
               f"  ({slip['result']}, {slip['tests']} tests)")  # fmt: skip
     return int(bool(left))
+
+
+def main() -> int:
+    """Returns 1 if a slip was not seen."""
+    parser = argparse.ArgumentParser(prog="python -m torture.draw", description=__doc__)
+    parser.add_argument("--parts", nargs="*", default=[], help="packages; 'top': single modules")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("out/draw"))
+    options = parser.parse_args()
+    slips = drawn(options.parts, options.count, options.seed)
+    return try_all(Reach(), slips, options.out, str(options.seed))
 
 
 if __name__ == "__main__":
