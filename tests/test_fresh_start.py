@@ -186,6 +186,16 @@ def test_how_many_terms_a_look_asks_and_when():
         assert s.search["looked"] == (work + asked if asked else looked)
 
 
+def test_looks_count_from_the_last_beginning():
+    f = adafw.LinearModel(np.eye(1000), np.ones(1000), losses.Squared())
+    for work, asked in ((10_999, 0), (11_000, 32)):
+        s = solver.State(x=np.zeros(1000), t=50, gradient_evaluations=10_000)
+        fresh_start.begin(s, 1.0)
+        s.x, s.gradient_evaluations = np.full(1000, 0.5), work
+        fresh_start.overshot(f, s)
+        assert s.gradient_evaluations == work + asked
+
+
 def test_the_first_value_is_that_of_the_first_record_if_there_is_one():
     f = adafw.LinearModel(np.eye(3), np.ones(3), losses.Squared())
     s = solver.State(x=np.zeros(3))

@@ -57,6 +57,9 @@ def test_sums_are_made_in_the_order_of_the_parts():
     assert full.tolist() == list(range(1, 10)), "what was sent is not written to"
     first = engine()._joined([([0], Reply((pack(sparse),), [None]))])
     assert first.total.tolist() == sparse.tolist()
+    full.flags.writeable = False  # as what has come over a wire may be
+    both = [([0], Reply((pack(full),), [None])), ([1], Reply((pack(sparse),), [None]))]
+    assert engine()._joined(both).total.tolist() == (full + sparse).tolist()
 
 
 def test_a_point_is_sent_as_a_change_of_what_a_worker_knows():

@@ -382,6 +382,19 @@ def test_momentum_may_be_turned_on_later(fused):
     )
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize(("start", "first"), [("zero", [0.3, -0.1]), ("gradient", [3.0, -1.0])])
+def test_a_momentum_that_comes_later_begins_as_told(start, first, fused):
+    p = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+    group = [{"params": [p], "constraint": adafw.LInfBall(1.0)}]
+    optimizer = SFW(group, lr=0.5, momentum=0.0, start=start, fused=fused)
+    for g, momentum in (([1.0, 1.0], 0.0), ([3.0, -1.0], 0.9)):
+        optimizer.param_groups[0]["momentum"] = momentum
+        p.grad = torch.tensor(g, dtype=torch.float64)
+        optimizer.step()
+    assert optimizer.state[p]["momentum"].tolist() == pytest.approx(first)
+
+
 @pytest.mark.filterwarnings("ignore:.* was given no set")
 def test_a_group_added_later_is_trained_and_checked():
     model = network()
