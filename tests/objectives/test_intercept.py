@@ -190,13 +190,14 @@ def test_guesses_that_do_not_get_nearer_give_way(seed):
 
 def test_rows_without_weight_do_not_move_it():
     """Not even where a stretch of intercepts is best, of which one has to be chosen."""
-    z, y = np.array([5.0, -5.0, 4.5]), np.array([1.0, -1.0, 1.0])
+    z = np.array([1000.0, 900.0, 800.0, 700.0, 2.5, -2.0])  # their mean is far from that stretch
+    y = np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0])
     loss = losses.SquaredHinge()
     alone = WithIntercept(LinearModel(z[:, None], y, loss)).best_intercept(np.ones(1))
     assert loss.value(z + alone, y).sum() == 0
     for far, label in ((100.0, 1.0), (-3000.0, -1.0), (40.0, -1.0)):
         data, labels = np.append(z, far)[:, None], np.append(y, label)
-        weighted = LinearModel(data, labels, loss, [1.0, 1.0, 1.0, 0.0])
+        weighted = LinearModel(data, labels, loss, [1.0] * 6 + [0.0])
         assert WithIntercept(weighted).best_intercept(np.ones(1)) == pytest.approx(alone, rel=1e-14)
 
 
