@@ -253,3 +253,13 @@ def test_a_face_that_has_to_change_after_all_changes():
                 f, at, _ = setting(True, n=n, radius=6.0, calm=calm, seed=seed)
                 found.append(descent.descent(at, Point(f, at.x))[0])
             np.testing.assert_array_equal(*found)
+
+
+def test_a_held_multiplier_is_the_price_where_the_set_does_not_bind():
+    f, at, _ = setting(False, price=1e3)
+    assert not descent._Model(at, Point(f, at.x)).held().any()  # nothing is worth that
+    f, at, _ = setting(True, price=1e3)
+    assert descent._Model(at, Point(f, at.x)).held().any()
+    at.g = -1e3 * np.sign(at.x)  # what is in use pays as much
+    w = descent._Model(at, Point(f, at.x)).held()
+    np.testing.assert_array_equal(w != 0, at.x != 0)
