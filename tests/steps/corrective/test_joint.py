@@ -300,3 +300,17 @@ def test_newton_steps_are_told_of_the_whole_gap(monkeypatch):
     assert start < 4.0
     used = np.count_nonzero(x)
     assert how is effort(gram.working.chosen.size - used, used)
+
+
+@pytest.mark.parametrize(("used", "joined"), [(5, 64), (60, 120)])
+def test_coefficients_that_join_are_twice_those_in_use(used, joined, monkeypatch):
+    seen, plain = [], joint.newton_steps
+    monkeypatch.setattr(joint, "newton_steps", lambda *given: seen.append(given) or plain(*given))
+    rng = np.random.default_rng(0)
+    A = sparse.random_array((200, 60), density=0.1, rng=rng).tocsr()
+    f, x = MatrixModel(A, rng.integers(0, 4, 200), losses.Softmax()), np.zeros(240)
+    x[:used] = 0.01
+    x = x.reshape(60, 4)
+    free: Any = {"level": 0.0, "norm": 1e3}  # weight costs nothing
+    JointCorrector().improve(f, adafw.L1Ball(1e3), x, f.gradient(x), 1, free)
+    assert seen[0][1].working.chosen.size == used + joined
