@@ -229,3 +229,17 @@ def test_best_weights_of_few_points(seed):
     found = weights @ G[np.ix_(kept, kept)] @ weights / 2 + linear[kept] @ weights
     start = np.array([0.4, 0.3, 0.3, 0.0])
     assert best - 1e-9 <= found <= start @ G @ start / 2 + linear @ start
+
+
+@pytest.mark.parametrize("name", POLYTOPES)
+def test_one_call_leads_towards_its_answer(name):
+    """The linear minimiser of m, Q's slopes at x, as far as Q falls."""
+    constraint, shape = POLYTOPES[name]
+    rng = np.random.default_rng(6)
+    for _ in range(3):
+        x, m = constraint.start(shape), 4 * rng.standard_normal(shape)
+        h = rng.uniform(0.5, 2.0, shape)
+        way = constraint.lmo(m) - x
+        share = min(1.0, -float(np.vdot(m, way)) / float(np.vdot(way, h * way)))
+        y = subproblem.solve(constraint, x, m, h, 1.0, 1)
+        np.testing.assert_allclose(y, x + share * way, atol=1e-9)

@@ -240,3 +240,15 @@ def test_an_iteration_ends_in_the_box_and_keeps_what_it_knows(constraint, dtype)
         np.testing.assert_allclose(state["weights"], np.mean(A**2, axis=0), rtol=1e-5)
     assert state["word"] != 1
     assert constraint.gap(x, f.gradient(x)) <= (1e-9 if dtype == np.float64 else 1e-5)
+
+
+def test_points_are_in_the_box_to_the_last_bit():
+    """x + (lower - x) is not always lower."""
+    f, _, rng = problem("products")
+    for _ in range(20):
+        lower, upper = -0.05 * rng.random(N), 0.05 * rng.random(N)
+        x = lower + rng.random(N) * (upper - lower)
+        box = adafw.Box(lower, upper)
+        new, _ = BoxCorrector().improve(f, box, x, f.gradient(x), 1, {"word": 1})
+        assert ((lower <= new) & (new <= upper)).all()
+        assert ((new == lower) | (new == upper)).any()

@@ -253,3 +253,44 @@ def test_a_face_that_has_to_change_after_all_changes():
                 f, at, _ = setting(True, n=n, radius=6.0, calm=calm, seed=seed)
                 found.append(descent.descent(at, Point(f, at.x))[0])
             np.testing.assert_array_equal(*found)
+
+
+def test_a_held_multiplier_is_the_price_where_the_set_does_not_bind():
+    f, at, _ = setting(False, price=1e3)
+    assert not descent._Model(at, Point(f, at.x)).held().any()  # nothing is worth that
+    f, at, _ = setting(True, price=1e3)
+    assert descent._Model(at, Point(f, at.x)).held().any()
+    at.g = -1e3 * np.sign(at.x)  # what is in use pays as much
+    w = descent._Model(at, Point(f, at.x)).held()
+    np.testing.assert_array_equal(w != 0, at.x != 0)
+
+
+def test_curvature_met_where_a_step_is_cut_short_is_known_to_the_next_model():
+    raised = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A, u = rng.standard_normal((60, 8)), rng.standard_normal(8)
+        y = A @ u + 0.1 * rng.standard_normal(60)
+        f = adafw.LinearModel(sparse.csr_array(A), y, losses.Huber(0.05))
+        at = descent.Working(
+            f.rows, np.arange(8), -4 * u, f.gradient(-4 * u), 200.0, True, False, 0.0, False, 0
+        )
+        point = Point(f, at.x)
+        before = point.bends.copy()
+        w, _, _ = descent.descent(at, point)
+        assert f.value(w) < f.value(at.x)
+        assert (point.bends >= before - 1e-15).all()
+        raised += bool((point.bends > before + 1e-9).any())
+    assert raised > 0
+
+
+def test_polishing_that_was_not_ended_by_its_residual_is_not_done(monkeypatch):
+    for seed in range(30):
+        f, at = working(seed, spread=3.0, evenness=30.0)
+        w = at.x.copy()
+        if descent._Model(at, Point(f, at.x))._polish(w, np.arange(w.size)) and w.all():
+            break
+    monkeypatch.setattr(descent, "CG_STEPS", 1)
+    v = at.x.copy()
+    assert not descent._Model(at, Point(f, at.x))._polish(v, np.arange(v.size))
+    assert (v != w).any()

@@ -13,6 +13,7 @@ from adafw.objectives import MatrixModel
 from adafw.steps.corrective import joint
 from adafw.steps.corrective.joint import JointCorrector, _onto_sphere, _violation, _Working
 from adafw.steps.corrective.joint_newton import JointPoint, JointRows
+from adafw.steps.corrective.newton import effort
 
 N, K, M = 5, 3, 60
 LOSSES = [losses.Softmax(), losses.Outputs(losses.Squared())]
@@ -279,3 +280,37 @@ def test_which_problems_fit():
     assert fits(f, CountedSet(adafw.L1Ball(1.0)))
     assert not fits(f, adafw.Simplex(1.0))
     assert not fits(adafw.LinearModel(np.eye(3), np.ones(3), losses.Squared()), adafw.L1Ball(1.0))
+
+
+def test_newton_steps_are_told_of_the_whole_gap(monkeypatch):
+    """What they leave is a share of it; atoms begin with the signs that descend."""
+    seen, plain = [], joint.newton_steps
+    monkeypatch.setattr(joint, "newton_steps", lambda *given: seen.append(given) or plain(*given))
+    f, _, rng = problem(losses.Softmax())
+    x = 0.1 * rng.standard_normal((N, K)) * (rng.random((N, K)) < 0.5)
+    g, ball = f.gradient(x), adafw.L1Ball(4.0)
+    start = np.abs(x).sum()
+    new, state = JointCorrector().improve(f, ball, x, g, 1, {})
+    ((point, gram, at, gap, how),) = seen
+    assert gap == pytest.approx(ball.gap(x, g))
+    assert (at.open, at.signed, at.level) == (True, True, state["level"])
+    assert at.u.sum() + at.slack == pytest.approx(4.0)
+    assert point.value < f.value(x)
+    np.testing.assert_allclose(at.signs * at.u, new.reshape(-1)[gram.working.chosen], atol=1e-12)
+    assert start < 4.0
+    used = np.count_nonzero(x)
+    assert how is effort(gram.working.chosen.size - used, used)
+
+
+@pytest.mark.parametrize(("used", "joined"), [(5, 64), (60, 120)])
+def test_coefficients_that_join_are_twice_those_in_use(used, joined, monkeypatch):
+    seen, plain = [], joint.newton_steps
+    monkeypatch.setattr(joint, "newton_steps", lambda *given: seen.append(given) or plain(*given))
+    rng = np.random.default_rng(0)
+    A = sparse.random_array((200, 60), density=0.1, rng=rng).tocsr()
+    f, x = MatrixModel(A, rng.integers(0, 4, 200), losses.Softmax()), np.zeros(240)
+    x[:used] = 0.01
+    x = x.reshape(60, 4)
+    free: Any = {"level": 0.0, "norm": 1e3}  # weight costs nothing
+    JointCorrector().improve(f, adafw.L1Ball(1e3), x, f.gradient(x), 1, free)
+    assert seen[0][1].working.chosen.size == used + joined

@@ -477,3 +477,19 @@ def test_nothing_moves_where_nothing_is_to_be_gained():
     newton_steps(Point(flat, np.zeros(8)), gram, at, 1.0, SETTLED)
     assert not at.u.any()
     assert at.slack == 1.0
+
+
+def test_signs_that_were_given_stay_as_they_were():
+    """Atoms of weight 0 turn in a copy: a step that is cut goes back to the signs before it."""
+    f, A = problem(seed=2)
+    at, point, gram = start(f, A, True, True, radius=3.0)
+    at.u[:] = 0.0
+    at.slack, given = 3.0, at.signs
+    before, g = given.copy(), f.gradient(np.zeros(8))
+    at.signs[:] = before[:] = np.sign(g)  # all of them the wrong way round
+    point.start(0 * point.z)
+    newton_steps(point, gram, at, at.gap(g), SETTLED)
+    np.testing.assert_array_equal(given, before)
+    used = at.u > 0
+    assert used.any()
+    assert (at.signs[used] != before[used]).any()

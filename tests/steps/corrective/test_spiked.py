@@ -124,3 +124,14 @@ def test_single_precision_stays():
     s = single.inverse(np.ones(40, bool))(rng.standard_normal(40).astype(np.float32))
     assert diagonal(single.rest).V.dtype == np.float32
     assert s.shape == (40,)
+
+
+def test_spikes_are_those_of_the_rows_that_bend():
+    """The first rows, far out, are flat: the others have the directions all the same."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((4400, 256))
+    A += rng.standard_normal((4400, 8)) @ rng.standard_normal((8, 256))
+    f = adafw.LinearModel(A, np.where(rng.random(4400) < 0.4, 1.0, -1.0), losses.Logistic())
+    seen = view(f)
+    z = np.where(np.arange(4400) < 2200, 1e3, 0.0)
+    assert seen.hessian(z, np.mean(A**2, axis=0)).nearly().V.shape[1] >= 8
