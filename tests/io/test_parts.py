@@ -383,7 +383,15 @@ def test_heaps_are_as_many_as_the_size_of_the_file_asks_for(tmp_path, monkeypatc
     assert asked == [1, 1, 2, 6, 64, 64]
 
 
-def test_a_row_that_is_larger_than_a_heap_is_shuffled_too(tmp_path):
+def test_a_row_that_is_larger_than_a_heap_is_shuffled_too(tmp_path, monkeypatch):
+    dealt, deal = [], Shuffled._deal
+
+    def counted(self, lines, count):
+        dealt.append(count)
+        assert len(dealt) < 50, "rows are dealt out again and again"
+        return deal(self, lines, count)
+
+    monkeypatch.setattr(Shuffled, "_deal", counted)
     path = tmp_path / "file.svm"
     path.write_text("".join(f"{k} 1:{k} 2:1 3:1 4:1\n" for k in range(1, 9)))
     B, z = libsvm_to_parts(path, tmp_path / "parts", shuffle=2, block_bytes=1)

@@ -196,6 +196,8 @@ def test_display_marks_the_choice(diabetes):
     shown = RadiusPathDisplay.from_estimator(model, X, y)
     np.testing.assert_array_equal(shown.radii, model.radii_)
     np.testing.assert_allclose(shown.scores, model.scores_.mean(axis=1))
+    spread = [np.std(row, ddof=1) / np.sqrt(3) for row in model.scores_]
+    np.testing.assert_allclose(shown.errors, spread)
     assert shown.ax_.lines[-1].get_xdata()[0] == model.radius_
     assert shown.coefs.shape == (4, 10)
     pyplot.close("all")
