@@ -81,7 +81,8 @@ def test_corrective_steps_on_every_set(model, single, constraint):
         gap_tolerance=1e-12 if other else 1e-7,
     )  # fmt: skip
     assert there.status == here.status == "converged"
-    assert other or there.trace[-1].iteration == here.trace[-1].iteration
+    # What a matrix costs decides how old it may be: a gradient more or less.
+    assert other or abs(there.trace[-1].iteration - here.trace[-1].iteration) <= 1
     assert far <= 1e-6 * constraint.scale
 
 

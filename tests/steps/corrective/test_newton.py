@@ -20,6 +20,7 @@ from adafw.steps.corrective.newton import (
     STALE,
     STALE_EXACT,
     WHOLE,
+    WHOLE_SHORT,
     Effort,
     Faces,
     Gram,
@@ -83,7 +84,9 @@ def test_efforts_follow_how_many_atoms_join():
     assert effort(0, 0) is SETTLED
     assert effort(5, 100) is effort(5, 100, True) is effort(5, 100, True, True) is CALM
     assert effort(6, 100) is effort(1, 0) is GROWING
-    assert effort(6, 100, True) is effort(6, 100, True, True) is effort(1, 0, True) is WHOLE
+    assert effort(6, 100, True, True) is effort(1, 0, True, True) is WHOLE
+    assert effort(6, 100, True) is effort(1, 0, True) is WHOLE_SHORT  # all rows: to the end at once
+    assert WHOLE_SHORT.enough < WHOLE.enough
     assert effort(50, 100, False, True) is CALM  # most of those needed come from a sample
     assert effort(51, 100, False, True) is GROWING
 
