@@ -165,8 +165,9 @@ def test_float32_rows_stay_float32_there(client, data):
 def test_wrong_shapes_are_refused_here(model):
     with pytest.raises(ValueError, match=r"x must have shape \(14,\), got \(3,\)"):
         model.rows.dot(np.ones(3))
-    with pytest.raises(IndexError, match="row numbers from 0 to 119"):
-        model.rows.dot(np.ones(14), np.array([120]))
+    for batch in ([120], [0, 120], [3, -1], [-1]):
+        with pytest.raises(IndexError, match="row numbers from 0 to 119"):
+            model.rows.dot(np.ones(14), np.array(batch))
 
 
 def test_several_columns_are_one_round_trip(pair):
