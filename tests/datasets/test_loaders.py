@@ -112,7 +112,7 @@ def test_sources_are_tried_in_their_order(empty_store):
 
 
 def test_nothing_stands_in_for_data_that_are_there(empty_store):
-    """ "any" takes what "auto" takes; a source that is named, nothing else."""
+    """The source "any" takes what "auto" takes; one that is named takes nothing else."""
     place = store.Place("it", ("packed", "whole"), "sample", "http://127.0.0.1:9/none")
     for kind, name in (("sample", "sample"), ("original", "whole"), ("original", "packed")):
         (empty_store / name).touch()
