@@ -111,6 +111,17 @@ def test_sources_are_tried_in_their_order(empty_store):
     assert place.locate("stand-in")[0] == "stand-in"
 
 
+def test_nothing_stands_in_for_data_that_are_there(empty_store):
+    """The source "any" takes what "auto" takes; one that is named takes nothing else."""
+    place = store.Place("it", ("packed", "whole"), "sample", "http://127.0.0.1:9/none")
+    for kind, name in (("sample", "sample"), ("original", "whole"), ("original", "packed")):
+        (empty_store / name).touch()
+        for source in ("any", "auto", kind):
+            assert place.locate(source) == (kind, empty_store / name)
+    assert place.locate("sample") == ("sample", empty_store / "sample")
+    assert place.locate("stand-in") == ("stand-in", store.Path())
+
+
 def test_unknown_source():
     with pytest.raises(ValueError, match="source must be one of auto, any"):
         datasets.rcv1("internet")

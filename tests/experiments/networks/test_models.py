@@ -1,5 +1,7 @@
 """The paper's networks, and the loop and measures they are trained with."""
 
+from itertools import accumulate
+
 import pytest
 import torch
 from torch import nn
@@ -89,6 +91,25 @@ def test_review_batches_hold_each_word_of_a_text_once():
     assert seen == {(1, 2, 5): 0.0, (): 1.0, (7,): 1.0, (1, 2): 0.0}
     with pytest.raises(ValueError, match="offsets must have one entry more than labels"):
         ReviewBatches(ids, offsets, [0, 1], batch_size=3)
+
+
+@pytest.mark.parametrize("texts", [
+    [[], [3], [1, 0]], [[3], [], [], [1, 0]], [[3], [1, 0], []], [[], [4], [], []],
+])  # fmt: skip
+@pytest.mark.parametrize("seed", [None, 0])
+def test_texts_without_words_are_met_wherever_they_stand(texts, seed):
+    ids = [word for text in texts for word in text]
+    offsets = [0, *accumulate(len(text) for text in texts)]
+    loader = ReviewBatches(ids, offsets, range(len(texts)), batch_size=2, seed=seed)
+    for _ in range(2):
+        seen = []
+        for words, starts, target in loader:
+            assert 1 <= len(starts) == len(target) <= 2
+            ends = [*starts[1:].tolist(), len(words)]
+            for start, end, number in zip(starts.tolist(), ends, target.tolist(), strict=True):
+                seen.append((int(number), words[start:end].tolist()))
+        assert sorted(seen) == [(k, sorted(text)) for k, text in enumerate(texts)]
+        assert seed is not None or seen == sorted(seen)
 
 
 def test_the_old_homes_of_networks_batches_and_loop_still_lead_here():

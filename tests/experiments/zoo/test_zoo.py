@@ -174,3 +174,28 @@ def test_work_over_seeds_is_that_of_most(tmp_path):
                    statuses=dict.fromkeys((0, 1), "max_iterations"))  # fmt: skip
     assert math.isinf(work_to(both, "epoch", LOW, scale))
     assert reached(both, scale) == pytest.approx((1e-3 + 0.5) / 2)
+
+
+@pytest.mark.parametrize(
+    ("works", "middle"),
+    [
+        ([3.0], 3.0),
+        ([2.0, 4.0], 4.0),
+        ([9.0, 2.0, 4.0], 4.0),
+        ([8.0, 1.0, 5.0, 2.0], 5.0),
+        ([8.0, math.inf, 5.0, 2.0], 8.0),
+        ([8.0, math.inf, 5.0, math.inf], math.inf),
+    ],
+)
+def test_work_is_one_that_a_seed_has_used(tmp_path, works, middle):
+    """Of two in the middle the larger; a seed that never got there needs more than any."""
+    entries = [
+        ("FW", [1, 1e-3 if math.isfinite(work) else 0.5], [0, 10 * work], [0, work], 1.0)
+        for work in works
+    ]
+    outcome = small(tmp_path / "z.toml", entries)
+    curves = outcome.of(outcome.spec.cases[0])
+    traces = {seed: curve.traces[0] for seed, curve in enumerate(curves)}
+    whole = replace(curves[0], traces=traces, statuses=dict.fromkeys(traces, "max_iterations"))
+    assert work_to(whole, "epoch", LOW, (0.0, 1.0)) == middle
+    assert work_to(whole, "cpu_seconds", LOW, (0.0, 1.0)) == 10 * middle
