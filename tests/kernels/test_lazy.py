@@ -115,7 +115,7 @@ def test_leaders_are_the_largest_that_are_not_active_in_order():
         assert best.tolist() == [abs(g[j]) if j >= 0 else -1.0 for j in wanted]
     best, found = np.empty(2), np.empty(2, np.int64)
     for refused, fine in ((9.0, False), (9.1, True)):
-        assert lazy_l1.leaders(book.table, listed, index, 1, refused, (best, found)) is fine
+        assert lazy_l1.leaders(book.table, listed, index, 1, refused, (best, found)) == fine
 
 
 def csr(dense):
