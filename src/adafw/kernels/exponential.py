@@ -27,7 +27,7 @@ PLACE, UNIT = np.int64(52), np.int64(1023 << 52)
 def exponential(x: float) -> float:
     """exp(x), x <= 0."""
     small = x < LEAST
-    x = max(x, LEAST)
+    x = np.float64(max(x, LEAST))
     shifted = x * PER_BIT + ROUND
     k = shifted - ROUND
     r = (x - k * HIGH) - k * LOW
