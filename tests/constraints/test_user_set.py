@@ -85,6 +85,20 @@ def test_projections_are_those_given():
         without.project(x)
 
 
+def test_a_metric_is_looked_at_before_a_function_sees_it():
+    told = []
+    constraint = UserSet(BALL.lmo, np.zeros(2), project=lambda x, h: told.append(h) or x)
+    x = np.array([0.5, 0.25])
+    for bad in ([1.0, 0.0], [1.0, -1.0], [1.0, np.nan], [np.inf, 1.0], [1.0], [[1.0, 1.0]]):
+        with pytest.raises(ValueError, match="h must"):
+            constraint.project(x, np.array(bad))
+    assert not told
+    for point in (x, x.astype(np.float32)):
+        constraint.project(point, np.array([1, 9]))
+        np.testing.assert_array_equal(told[-1], [1, 9])
+        assert told[-1].dtype.kind == "f"
+
+
 def test_only_the_same_object_is_the_same_set():
     one, other = (UserSet(BALL.lmo, np.zeros(2)) for _ in range(2))
     assert one == one

@@ -170,6 +170,19 @@ def test_an_estimate_of_zero_moves_nothing():
             assert same_counts(s, after(solver.run, f, constraint, algorithm(name), [5]))
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("set_name", ["l1", "linf"])
+def test_an_x_that_others_kept_stays_as_it_was(name, set_name):
+    f = linear_model(60, 40, 3)
+    constraint, algo = SETS[set_name](2.0), algorithm(name, batch=7)
+    s = fresh(f, constraint, algo)
+    for _ in range(2):
+        kept, before = s.x, s.x.copy()
+        FUSED.run(f, constraint, algo, s, 3)
+        np.testing.assert_array_equal(kept, before)
+        assert (s.x != before).any()
+
+
 def test_equal_entries_are_settled_by_the_lowest_index():
     # Columns 1, 2 and 700 are equal, so their |g_j| tie in one block and across blocks.
     rng = np.random.default_rng(1)

@@ -37,6 +37,19 @@ def test_the_direction_is_better_aligned_and_stays_inside(constraint, logistic):
             assert constraint.violation(x + d) <= 1e-12
 
 
+@pytest.mark.parametrize("improvement", [1e-3, 1e-17])
+def test_the_direction_leads_to_a_mean_of_vertices(improvement):
+    """Of vertices at height 1, seen from one at height 0: also after steps back along d."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        top = np.column_stack([rng.normal(size=(8, 4)), np.ones(8)])
+        constraint = adafw.Hull(np.vstack([np.zeros(5), top]))
+        g = np.append(rng.normal(size=4), -1.0)
+        step = BoostedStep(rounds=200, improvement=improvement)
+        d = step._direction(constraint, np.zeros(5), g)
+        assert d[-1] == pytest.approx(1.0, abs=1e-12)
+
+
 def test_boosting_needs_fewer_iterations(logistic):
     """Where directions to vertices zigzag; the price is LMO calls."""
     plain = adafw.minimize(logistic, adafw.L1Ball(2.0), adafw.FW(LineSearch()), max_iterations=50)

@@ -30,6 +30,18 @@ def test_every_subproblem_is_solved_to_its_tolerance(rule, constraint, logistic)
         x = new
 
 
+@pytest.mark.parametrize(("rule", "restart"), [(LanZhou(), 0), (HazanLuo(), 6)], ids=repr)
+def test_a_gradient_of_zero_leaves_the_centre_where_it_is(rule, restart, logistic):
+    """It is x itself where a stage begins."""
+    ball, x, u = adafw.L1Ball(2.0), np.full(12, 0.05), np.full(12, -0.1)
+    step, g = SlidingStep(rule), np.zeros(12)
+    for t, centre in ((restart, x), (restart + 1, u), (restart + 2, u)):
+        new, state = step.update(logistic, ball, x, g, t, {"centre": u})
+        np.testing.assert_array_equal(state["centre"], centre)
+        if t == restart:
+            np.testing.assert_array_equal(new, x)
+
+
 def test_stages_follow_one_another():
     lengths = [6, 8, 12, 16, 23, 32, 46, 64]
     begin = 0
