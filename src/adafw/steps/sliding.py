@@ -107,8 +107,8 @@ class SlidingStep(Step[Centre]):
         now, L = self.rule(t), self._smoothness(f)
         D = constraint.diameter(x.shape) if self.diameter is None else self.diameter
         centre = x if now.restart else state["centre"]
-        if not g.any():  # nothing to move for
-            return x, {"centre": centre}
+        if not g.any():  # u = c: to where the gradient is 0
+            return x + now.gamma * (centre - x), {"centre": centre}
         beta, eta = L * now.beta, L * D * D * now.eta
         u = centre
         for _ in range(self.inner_steps):
