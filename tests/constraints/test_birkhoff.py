@@ -36,6 +36,21 @@ def test_rows_columns_and_signs_are_all_looked_at():
     assert Birkhoff().violation(np.full((2, 2), 0.5)) == 0
 
 
+@pytest.mark.parametrize(
+    ("x", "off"),
+    [
+        (np.zeros((3, 3)), 1.0),
+        (np.diag([1.0, 1.0, 0.4]), 0.6),  # a row and a column too small, none too large
+        (np.full((2, 2), 0.375), 0.25),
+        (np.full((2, 2), 0.625), 0.25),
+        (np.array([[0.25]]), 0.75),
+    ],
+)
+def test_sums_below_one_are_as_far_off_as_sums_above(x, off):
+    assert Birkhoff().violation(x) == pytest.approx(off)
+    assert not Birkhoff().contains(x)
+
+
 def test_projection_agrees_with_a_general_solver():
     rng = np.random.default_rng(1)
     A = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))[:2]])
