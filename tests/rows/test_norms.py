@@ -41,6 +41,21 @@ def test_spectral_norm_is_exact_for_small_data(shape):
         assert rows.spectral_norm(weights)[0] == pytest.approx(np.linalg.norm(scaled, 2), rel=1e-13)
 
 
+@pytest.mark.parametrize("shape", [(9000, 3), (3, 9000), (4097, 2), (2, 4097)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_spectral_norm_of_long_data_takes_each_weight_to_its_row(shape, place):
+    """Dense data are read in slices, of which each has weights of its own."""
+    rng = np.random.default_rng(4)
+    A, weights = rng.standard_normal(shape), rng.random(shape[0])
+    weights[place] = 1e4
+    true = np.linalg.norm(np.sqrt(weights)[:, None] * A, 2)
+    for data in (A, A.astype(np.float32), sparse.csr_array(A)):
+        tolerance = 1e-6 if data.dtype == np.float32 else 1e-12
+        norm, exact = as_rows(data).spectral_norm(weights)
+        assert norm == pytest.approx(true, rel=tolerance)
+        assert exact
+
+
 def test_spectral_norm_of_entries_is_the_root_of_the_most_observations():
     rows, A = entries()
     weights = np.arange(1.0, 6.0)
