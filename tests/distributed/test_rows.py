@@ -162,6 +162,26 @@ def test_float32_rows_stay_float32_there(client, data):
     close(f.rows.dot(x.astype(np.float32)), local.dot(x.astype(np.float32)), 1e6)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_rows_brought_here_have_the_precision_they_are_asked_in(client, data, kind):
+    """Few rows of many columns are measured here: in float64 where their owner computes so."""
+    from adafw.distributed import DistributedLinearModel
+
+    A, y, _ = data()
+    A = np.tile(A.toarray(), 80).astype(np.float32)  # 1120 columns
+    made = [(lambda part=part: (kind(A[part]), y[part])) for part in (slice(60), slice(60, 120))]
+    rows = DistributedLinearModel.from_parts(made, adafw.losses.Logistic(), client=client).rows
+    some, x = np.array([119, 3, 50]), np.linspace(-1, 1, A.shape[1])
+    exact = A.astype(np.float64)
+    assert rows.take(some).dtype == np.float32
+    doubled = rows.doubled().take(some)
+    assert doubled.dtype == np.float64
+    close(doubled.dot(x), exact[some] @ x, 100)
+    norm, sure = rows.doubled().spectral_norm()
+    assert sure
+    close(norm, np.linalg.norm(exact, 2), 100)
+
+
 def test_wrong_shapes_are_refused_here(model):
     with pytest.raises(ValueError, match=r"x must have shape \(14,\), got \(3,\)"):
         model.rows.dot(np.ones(3))

@@ -15,6 +15,7 @@ from adafw.fitting import checkpoint as files
 from adafw.fitting.notices import notices
 from adafw.fitting.storage import write_arrays
 from adafw.losses import Logistic
+from adafw.objectives.base import Unavailable
 
 
 def problem(seed=0, m=300, n=40, classes=4, dtype=np.float64):
@@ -178,6 +179,37 @@ def test_goes_on_from_a_checkpoint_with_the_same_bits(n_jobs, tmp_path):
             again.gap, again.n_iter, again.radius_matters,
         )  # fmt: skip
         assert fit.trace[-1] == again.trace[-1]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_data_that_cannot_be_reached_leave_a_checkpoint_to_go_on_from(n_jobs, tmp_path):
+    """However long it is to the next write; any other failure is none to go on from."""
+    A, targets = problem()
+    given = dict(algorithm="AdaCSFW", learning_rate=1.0, tol=0, n_jobs=n_jobs, max_epochs=8)
+    whole = fit_targets(Design(A), targets, plan(**given)).fits
+
+    def fails(error):
+        def watch(k, record):
+            if k == 1 and record.epoch > 3:
+                at.append(record.iteration)
+                raise error
+
+        return watch
+
+    for error in (RuntimeError("a slip"), Unavailable("gone")):
+        at = []
+        kept = Checkpoint(tmp_path / "c", {}, every_seconds=1e9)
+        with pytest.raises(type(error), match=str(error.args[0])):
+            fit_targets(Design(A), targets, plan(**given), checkpoint=kept, watch=fails(error))
+        back = Checkpoint(tmp_path / "c", {})
+        back.load()
+        assert (1 in back.current) == isinstance(error, Unavailable)
+    assert back.current[1].state.t == at[0] > 0
+    assert 1 not in back.finished
+    rest = fit_targets(Design(A), targets, plan(**given), checkpoint=back).fits
+    for a, b in zip(whole, rest, strict=True):
+        np.testing.assert_array_equal(a.coef, b.coef)
+        assert (a.intercept, a.gap, a.status) == (b.intercept, b.gap, b.status)
 
 
 def test_what_is_kept_of_a_fit_is_what_it_was_then(tmp_path):

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -174,6 +175,24 @@ def test_a_stream_goes_on_from_where_it_was_and_from_a_fit():
         assert again.status_ == "converged"
         again.set_params(learning_rate=1.0)
         assert again.partial_fit(X, target).n_iter_ == 4  # a stream of its own, begun anew
+
+
+def test_the_violation_of_a_stream_is_that_of_the_class_furthest_outside():
+    """A fit is gone on from in a smaller set, which Frank-Wolfe steps only draw nearer to."""
+    X, y = data(m=200)
+    fitted = FrankWolfeClassifier(radius=2.0, multi_class="ovr").fit(X, y)
+    norms = np.sort(np.linalg.norm(fitted.coef_, axis=1))
+    assert norms[0] < 0.99 * norms[2]
+    outside = []
+    for radius in (0.5 * norms[0], norms[[0, 2]].mean(), 2 * norms[2]):
+        ball = adafw.L2Ball(radius)
+        bare = adafw.UserSet(ball.lmo, lambda s, d: np.zeros(s, d), ball.contains)
+        model = deepcopy(fitted).set_params(constraint=bare, learning_rate=1e-9)
+        assert model.partial_fit(X, y).algorithm_.startswith("AdaSFW")
+        outside.append(sum(not ball.contains(row) for row in model.coef_))
+        assert model.violation_ == (np.inf if outside[-1] else 0)
+    assert 0 < outside[1] < outside[0] == 3
+    assert outside[2] == 0
 
 
 def test_docstrings_say_what_every_option_is():

@@ -142,6 +142,29 @@ def test_a_function_may_score(diabetes):
     assert model.radius_ == 1000.0
 
 
+def test_weights_count_in_scores_by_name_and_are_kept_from_functions(diabetes):
+    """A function of the user takes a model, rows and targets, and nothing else."""
+    X, y = diabetes
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    train, test = next(KFold(2).split(X))
+
+    def score(model, X, y):
+        return -float(np.abs(model.predict(X) - y).mean())
+
+    found = {}
+    for scoring in (score, make_scorer(mean_absolute_error, greater_is_better=False),
+                    "neg_mean_absolute_error"):  # fmt: skip
+        model = FrankWolfeRegressorCV(radii=[10.0, 1000.0], cv=2, scoring=scoring)
+        found[scoring] = model.fit(X, y, sample_weight=weight).scores_
+    plain, made, named = found.values()
+    np.testing.assert_allclose(made, plain, rtol=1e-12)
+    alone = FrankWolfeRegressor(radius=1000.0).fit(X[train], y[train], sample_weight=weight[train])
+    errors = np.abs(alone.predict(X[test]) - y[test])
+    assert plain[1, 0] == pytest.approx(-errors.mean(), rel=1e-3)
+    assert named[1, 0] == pytest.approx(-np.average(errors, weights=weight[test]), rel=1e-3)
+    assert abs(named[1, 0] - plain[1, 0]) > 1e-2 * errors.mean()
+
+
 def test_several_classes():
     X, y = datasets.load_iris(return_X_y=True)
     model = FrankWolfeClassifierCV(radii=5, cv=3, tol=1e-3).fit(X, y)
