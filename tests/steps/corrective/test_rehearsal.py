@@ -108,7 +108,7 @@ def test_a_few_rows_of_several_outputs():
     f = MatrixModel(rng.standard_normal((24, 3)), y, losses.Softmax(), n_outputs=5)
     few = rehearsal._few(f)
     assert few.shape == (3, 5)
-    assert few.n_terms == 9
+    assert few.n_terms == 11  # the first eight, and one of each class after them
     assert not few.has_intercept
     assert few.sample_weight is None
     both = MatrixModel(rng.standard_normal((24, 3)), rng.standard_normal((24, 2)),
@@ -171,3 +171,16 @@ def test_labels_of_one_kind_are_no_rehearsal():
     f = WithIntercept(adafw.LinearModel(A, y, losses.Logistic(), weights))
     f.model.y = np.ones(30)  # as if no row of the other kind were found
     assert rehearsal._few(f) is None
+
+
+def test_a_class_that_comes_late_is_among_the_few(monkeypatch):
+    """The first run of a process was refused where the first rows had not every class."""
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+    rng = np.random.default_rng(0)
+    y = np.r_[np.zeros(20, int), np.full(20, 3), np.ones(20, int), np.full(20, 2)]
+    A = rng.normal(size=(80, 4)) + np.eye(4)[y]
+    f = adafw.MatrixModel(A, y, adafw.losses.Softmax(), n_outputs=4, intercept=True)
+    assert set(rehearsal._few(f).y) == {0, 1, 2, 3}
+    r = adafw.minimize(f, adafw.L2Ball(2.0), adafw.Corrective(), gap_tolerance=1e-8)
+    assert r.status == "converged"
+    assert rehearsal._DONE

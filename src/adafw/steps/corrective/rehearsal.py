@@ -42,18 +42,20 @@ def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:
 
 
 def _few(f: Predicting) -> FiniteSum | None:
-    """The same model of a few rows, one of each end of the targets among them."""
+    """The same model of a few rows, one of each class or end of the targets among them."""
     model = f if isinstance(f, MatrixModel) else model_of(f)
     y = model.y if model.y.ndim == 1 else model.y[:, 0]
-    rows = np.unique([int(y.argmin()), int(y.argmax()), *range(min(_ROWS, f.n_terms))])
+    classes = range(model.n_outputs if isinstance(model, MatrixModel) and model.y.ndim == 1 else 0)
+    firsts = (int((y == k).argmax()) for k in classes)
+    rows = np.unique([int(y.argmin()), int(y.argmax()), *firsts, *range(min(_ROWS, f.n_terms))])
     weights = None if model.sample_weight is None else np.ones(rows.size)
-    if isinstance(model, MatrixModel):
-        return MatrixModel(
-            model.rows.few(rows), model.y[rows], model.loss, weights,
-            n_outputs=model.n_outputs, intercept=model.has_intercept,
-        )  # fmt: skip
-    few = LinearModel(model.rows.few(rows), model.y[rows], model.loss, weights)
     try:
+        if isinstance(model, MatrixModel):
+            return MatrixModel(
+                model.rows.few(rows), model.y[rows], model.loss, weights,
+                n_outputs=model.n_outputs, intercept=model.has_intercept,
+            )  # fmt: skip
+        few = LinearModel(model.rows.few(rows), model.y[rows], model.loss, weights)
         return WithIntercept(few) if isinstance(f, WithIntercept) else few
     except ValueError:  # no best intercept: labels of one kind
         return None
