@@ -192,6 +192,8 @@ def test_time_is_shared_between_search_and_fit(cancer):
         ({"rule": "worst"}, "rule must be 'best' or 'one_se', got 'worst'"),
         ({"radii": 0}, "radii must be an integer >= 1, got 0"),
         ({"radii": [1.0, 0.0]}, "radii must be a number of radii, or numbers > 0"),
+        ({"radii": [1.0, np.inf]}, "radii must be a number of radii, or numbers > 0"),
+        ({"radii": []}, "radii must be a number of radii, or numbers > 0"),
         ({"constraint": "box", "constraint_params": {"lower": 0, "upper": 1}},
          "constraint must be the name of a set with a radius"),
         ({"scoring": "beauty"}, "beauty"),
@@ -228,3 +230,12 @@ def test_display_marks_the_choice(diabetes):
         TypeError, match="must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV"
     ):
         RadiusPathDisplay.from_estimator(FrankWolfeRegressor(radius=50.0).fit(X, y), X, y)
+
+
+def test_a_second_search_begins_anew(diabetes):
+    X, y = diabetes
+    fit = FrankWolfeRegressorCV(radii=[10.0, 100.0], cv=3).fit(X, y)
+    first, n_iter = fit.coef_.copy(), fit.n_iter_
+    fit.fit(X, y)
+    np.testing.assert_array_equal(fit.coef_, first)
+    assert fit.n_iter_ == n_iter > 0
