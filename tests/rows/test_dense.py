@@ -44,3 +44,9 @@ def test_arrays_of_other_layouts_are_laid_out_by_rows():
         np.testing.assert_array_equal(rows.array, data)
     plain = np.ascontiguousarray(A)
     assert DenseRows(plain).array is plain
+
+
+def test_second_moments_of_long_data_have_every_slice():
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((5000, 260)), rng.random(5000)
+    np.testing.assert_allclose(as_rows(A).gram(w), (A.T * w) @ A, rtol=1e-10, atol=1e-9)
