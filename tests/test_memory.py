@@ -1,7 +1,10 @@
 """Limits of memory, read from groups of the test's own."""
 
 import os
+import platform
 import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -97,3 +100,42 @@ def test_where_nothing_is_told_half_is_taken_for_spare(monkeypatch):
 
     monkeypatch.setattr(memory, "Path", Missing)
     assert memory.spare_bytes() == 5 << 20
+
+
+_ASKED_AGAIN = """
+import resource, sys
+import numpy as np
+from adafw import memory
+if "keep" in sys.argv:
+    memory.keep_freed()
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def some():
+    for _ in range(20):
+        held = [np.ones(2_000_000, np.uint8) for _ in range(6)]
+        del held
+
+some()
+before = faults()
+some()
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries free as they like")
+def test_what_is_freed_is_kept_for_what_is_asked_for_next(monkeypatch):
+    """Some MB asked for twenty times: pages come from the system once, not twenty times."""
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:  # Dask sets one
+        monkeypatch.delenv(name)
+    given_back, kept = (
+        int(subprocess.check_output([sys.executable, "-c", _ASKED_AGAIN, how]))
+        for how in ("give back", "keep")
+    )
+    assert kept < 100 < given_back
+
+
+def test_too_little_memory_to_keep_is_no_failure(monkeypatch):
+    monkeypatch.setattr(memory, "_USUAL", 1 << 62)
+    memory.keep_freed.__wrapped__()

@@ -3,10 +3,30 @@
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 #: Where the groups of version 2 and of version 1 lie, and what their limits are called.
 _GROUPS = (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+
+#: The most that glibc takes for a size that is asked for again and again.
+_USUAL = (1 << 25) - (1 << 16)
+
+
+@cache
+def keep_freed() -> None:
+    """Has the C library keep memory that is freed, up to 64 MB, for what is asked for next.
+
+    A run asks for arrays of some MB again and again. Given back to the system each time, their
+    pages are empty ones to be had anew: a third of the time of a fit of 20 ms. glibc learns what is
+    usual from the largest size that was freed. It does not where MALLOC_MMAP_THRESHOLD_ or
+    MALLOC_TRIM_THRESHOLD_ is set, as by Dask for its workers; other C libraries do as they please.
+    """
+    with suppress(MemoryError):
+        np.empty(_USUAL, np.uint8)  # never touched, and freed at once
 
 
 def machine_bytes() -> int:

@@ -15,6 +15,7 @@ from adafw.algorithm import Algorithm
 from adafw.auto_rate import AutoRate, is_auto
 from adafw.beginning import at_last, resumed, start_point, unrecorded
 from adafw.constraints.base import Constraint
+from adafw.memory import keep_freed
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
 from adafw.random import Seed, as_source, thaw
@@ -79,6 +80,7 @@ def minimize(
         "auto" takes the fastest that fits. Results agree to rounding error, on any path; a state
         goes on bit for bit on the path it came from.
     """
+    keep_freed()
     callbacks = _check_callbacks(callbacks)
     limits = Limits(
         max_iterations=_limit(max_iterations, "max_iterations"),

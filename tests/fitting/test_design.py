@@ -1,5 +1,7 @@
 """Samples of rows, and what weights change."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,13 @@ def test_a_sample_of_a_disk_is_a_tenth_of_memory_at_most(tmp_path, monkeypatch):
         assert size in (rows, rows - 1)
         assert size - 2 <= len(some) <= max(2, size)
         assert part.rows.shape[0] == len(some)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_data_go_when_nothing_holds_them(dtype):
+    """At once, not when the collector comes: a loop of fits would pile them up."""
+    design = Design(np.ones((3, 2), dtype))
+    assert design.doubled.rows.dtype == np.float64
+    seen = weakref.ref(design), weakref.ref(design.doubled)
+    del design
+    assert [one() for one in seen] == [None, None]

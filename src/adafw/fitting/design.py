@@ -58,11 +58,14 @@ class Design:
         self.weights = weights
         _check_size(self.rows.largest, "features")
 
-    @cached_property
+    @property
     def doubled(self) -> "Design":
         """The same data, nothing copied, with iterates of float64."""
-        if self.rows.dtype == np.float64:
-            return self
+        # Not kept where it is this one: data that know themselves stay until a collection.
+        return self if self.rows.dtype == np.float64 else self._wide
+
+    @cached_property
+    def _wide(self) -> "Design":
         return Design._of(self.rows.doubled().described(), self)
 
     @cached_property
