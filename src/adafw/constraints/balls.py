@@ -36,6 +36,12 @@ class L1Ball(RadialSet):
         xp = namespace(g)
         return arrays.basis(g, i, self.radius * xp.sign(-xp.take(g, i)))
 
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
+        # Without the vertex, two vectors of the length of x.
+        g = arrays.floating(g, "g")
+        steepest = abs(namespace(g).take(g, arrays.first_largest(g)))
+        return float(arrays.dot(g, x)) + self.radius * float(steepest)
+
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)
 

@@ -30,6 +30,10 @@ class Simplex(RadialSet):
         g = finite(g, "g")
         return arrays.basis(g, namespace(g).argmin(g), self.radius)
 
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
+        g = finite(g, "g")  # without the vertex, two vectors of the length of x
+        return float(arrays.dot(g, x)) - self.radius * float(g.min())
+
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.basis(arrays.zeros(shape, dtype), 0, self.radius)
 
@@ -68,6 +72,10 @@ class UnitSimplex(RadialSet):
         least = xp.take(g, i)
         # A number of g's dtype: radius * (least < 0) would have torch's default one, float32.
         return arrays.basis(g, i, self.radius * xp.sign(xp.clip(-least, 0, None)))
+
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
+        g = finite(g, "g")
+        return float(arrays.dot(g, x)) - self.radius * min(0.0, float(g.min()))
 
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)

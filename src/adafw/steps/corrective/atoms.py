@@ -78,7 +78,7 @@ class AtomCorrector(Corrector[Linear]):
         shape = _shape(constraint)
         assert shape is not None
         g = g.astype(np.float64, copy=False)
-        gap = float(g @ (x - constraint.lmo(g)))
+        gap = constraint.gap(x, g)
         if not gap > 0:
             return x, state
         support, (rows, centred) = np.flatnonzero(x), model_of(f).rows.plain
