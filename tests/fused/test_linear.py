@@ -202,6 +202,32 @@ def test_the_support_forgets_what_has_become_negligible():
     assert np.count_nonzero(s.x) < 30
 
 
+@pytest.mark.parametrize("unit", [2.0**-70, 2.0**70], ids=["small", "large"])
+@pytest.mark.parametrize("path", ["fused", "lazy"])
+@pytest.mark.parametrize("name", ["CSFW", "AdaCSFW", "AdaGrad"])
+def test_runs_do_not_feel_the_units_of_the_features(name, path, unit):
+    """In other units radius and iterates are other numbers, by a power of two; no bit changes."""
+    rng = np.random.default_rng(5)
+    A = sparse.random(60, 40, 0.3, random_state=5, format="csr", data_rvs=rng.standard_normal)
+    y = np.where(A @ rng.standard_normal(40) > 0, 1.0, -1.0)
+
+    def run(unit):
+        eta, metric = 0.3 * unit, adafw.metrics.AdaGrad(1e-8 / unit)
+        step = {
+            "CSFW": steps.FrankWolfeStep(0.75),
+            "AdaCSFW": steps.AdaptiveStep(eta, 3, 0.75, metric),
+            "AdaGrad": steps.ProjectedStep(eta, metric),
+        }[name]
+        f = adafw.LinearModel(A / unit, y, adafw.losses.Logistic())
+        algo = adafw.Algorithm(gradients.CSFW(20), step)
+        return adafw.minimize(f, adafw.L1Ball(unit), algo, max_iterations=60, path=path)
+
+    expected, found = run(1.0), run(unit)
+    assert 0 < np.count_nonzero(expected.x) < 40
+    np.testing.assert_array_equal(found.x / unit, expected.x)
+    assert found.gap == expected.gap
+
+
 def test_minimize_agrees_on_every_path_it_is_asked_for():
     f, constraint, algo = linear_model(80, 60, 6), adafw.L1Ball(5.0), algorithm("AdaCSFW", batch=8)
     runs = {
