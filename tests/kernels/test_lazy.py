@@ -225,6 +225,19 @@ def test_what_is_collected_has_a_place_after_shrinking():
     assert not lazy_projection.collect(book, listed, steps, 0, 6, 2, active, 0.6)[1]
 
 
+@pytest.mark.parametrize("where", [0, 1, 3])
+def test_a_sum_of_squares_that_is_infinite_is_told(where):
+    """Of a candidate, of the support, of both: g is finite, but no step would move x there."""
+    book = ledger([3.0, -0.5, 1.0, 4.0, -2.0], squares=np.full(5, 1e308), since=6)
+    book.table[[1, 3], 0] = 0.5, -0.25
+    listed = listing(book, [4, 3, 2, 0], 0.9)
+    steps = problem.steps(_adagrad(0.5), 6, 1, np.empty(0))
+    for squares, g, fine in ((1e308, 2.0, True), (1.7e308, 1e153, True), (1.7e308, 1e154, False)):
+        book.table[where, [G, SQUARES]] = g, squares
+        active = problem.active(np.array([1, 3]), 5, 5)
+        assert lazy_projection.collect(book, listed, steps, 0, 6, 2, active, 0.6)[1] is fine
+
+
 def _adagrad(rate):
     import adafw
 

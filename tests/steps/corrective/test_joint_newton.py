@@ -53,6 +53,30 @@ def test_it_follows_a_few_rows_and_predictions_follow_intercepts(intercept):
     np.testing.assert_allclose(gram.working.combine(slopes), gram.matrix @ d, atol=1e-13)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", [losses.Softmax(), losses.Outputs(losses.Huber(0.5))])
+def test_rows_that_move_little_by_little_are_made_anew_in_the_end(loss, intercept):
+    """What the matrix is made of counts, not what was seen last."""
+    f, _, rng = problem(loss, intercept)
+    chosen = np.arange(0, 48, 3)
+    gram = JointGram(JointRows(f, chosen))
+    bends = rng.dirichlet(np.full(4, 5.0), 60)
+    gram.follow(bends, 0.2)
+    kept = bends.copy()
+    for step in range(3):
+        bends = bends.copy()
+        bends[10:30] += 0.06 * np.array([1.0, -1.0, 0.0, 0.0])  # stale from 0.1 on
+        bends[step] = 0.05, 0.05, 0.05, 0.85
+        kept[step] = bends[step]
+        if step == 1:
+            kept[10:30] = bends[10:30]
+        gram.follow(bends, 0.2)
+        anew = JointGram(JointRows(f, chosen))
+        anew.follow(kept, 0.2)
+        np.testing.assert_allclose(gram.matrix, anew.matrix, atol=1e-13)
+        np.testing.assert_array_equal(gram.known, kept)
+
+
 def test_factors_follow_the_matrix():
     f, x, _ = problem(losses.Softmax(), True)
     chosen = np.arange(0, 48, 3)

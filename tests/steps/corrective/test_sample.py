@@ -7,6 +7,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.datasets import load_parts, save_parts
 from adafw.objectives import WithIntercept
 from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import sample
@@ -158,6 +159,21 @@ def test_of_rows_far_away_no_more_than_some_bytes_travel():
             assert part is None
         else:
             assert part.n_terms == rows
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_rows_on_a_disk_have_no_sample(tmp_path, dense):
+    """One row in eight costs nearly a pass there, and it saved none."""
+    _, A, y = entries(M)
+    save_parts(tmp_path / "parts", A.toarray() if dense else A, y)
+    for stream in (False, True):
+        B, z = load_parts(tmp_path / "parts", stream=stream)
+        f = adafw.LinearModel(B, z, losses.Logistic())
+        assert f.rows.streamed is stream
+        for model in (f, WithIntercept(f)):
+            assert (sample._sample(model, True, 15) is None) is stream
+    first = run(f, SETS["l1"], max_iterations=1)
+    assert "gram" in first.state.step, "all rows were asked"
 
 
 @pytest.mark.parametrize("kind", ["l1", "linf"])

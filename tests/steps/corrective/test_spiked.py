@@ -30,6 +30,23 @@ def test_the_inverse_keeps_its_digits_along_a_huge_spike():
     assert np.abs(P @ near.inverse(np.ones(40, bool))(r) - r).max() < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size", "exact"),
+    [(np.float64, 1e2, 1e-14), (np.float64, 1e8, 1e-10), (np.float32, 1e2, 1e-5)],
+)
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_inverse_keeps_its_digits_of_slopes_along_a_spike(k, dtype, size, exact):
+    """P is huge there and the answer tiny: the difference of two numbers that nearly cancel."""
+    for seed in range(5):
+        near, _, rng = made(k=k, size=size, seed=seed)
+        near = Spiked(near.rest.astype(dtype), near.V.astype(dtype))
+        wide = Spiked(near.rest.astype(np.float64), near.V.astype(np.float64))
+        for free in (np.ones(40, bool), rng.random(40) < 0.6):
+            r = np.where(free, near.V @ rng.standard_normal(k), 0.0).astype(dtype)
+            s = near.inverse(free)(r)
+            assert np.abs(wide.product(s) - r)[free].max() < exact * np.abs(r).max()
+
+
 @pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("width", [1e-3, 0.3, 100.0])
 def test_nearest_is_the_minimiser_over_the_box(size, width):
