@@ -4,6 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import adafw
 from adafw import checks, gradients, losses, steps
 
 
@@ -15,6 +16,19 @@ def test_any_finite_number_is_real_unless_a_range_is_given():
             checks.real(value, "it")
     assert checks.real(-math.inf, "it", infinite=True) == -math.inf
     assert checks.real(10**400, "it", 0, infinite=True) == math.inf
+
+
+@pytest.mark.parametrize(
+    "value", [-(10**400), Fraction(-(10**400), 3)], ids=["integer", "fraction"]
+)
+def test_numbers_below_all_floats_keep_their_sign(value):
+    assert checks.real(value, "it", infinite=True) == -math.inf
+    with pytest.raises(ValueError, match=r"it must be a number that is finite and >= 0, got -"):
+        checks.real(value, "it", 0, infinite=True)
+    problem = adafw.LinearModel(np.eye(2), np.ones(2), losses.Squared()), adafw.L1Ball(1.0)
+    for limit in ("max_iterations", "max_epochs", "max_seconds", "max_lmo_calls"):
+        with pytest.raises(ValueError, match=f"{limit} must be a number"):
+            adafw.minimize(*problem, adafw.FW(), **{"max_cpu_seconds": 0.0, limit: value})
 
 
 def test_ranges_are_told():

@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 
 from adafw.cli import main
 from adafw.fitting import LinearModelFile
-from adafw.sklearn import FrankWolfeRegressor, FrankWolfeRegressorCV
+from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor, FrankWolfeRegressorCV
 from sklearn import datasets
 
 
@@ -48,6 +49,9 @@ def test_cv_equals_the_estimator_and_is_written_down(data, tmp_path, capsys):
     (chosen,) = (row for row in rows if row["chosen"] == "1")
     assert float(chosen["radius"]) == pytest.approx(same.radius_)
     assert float(chosen["objective"]) == pytest.approx(same.value_, rel=1e-4)
+    means, errors = same.scores_.mean(axis=1), same.scores_.std(axis=1, ddof=1) / np.sqrt(3)
+    for column, expected in (("mean_score", means), ("standard_error", errors)):
+        np.testing.assert_allclose([float(row[column]) for row in rows], expected, atol=1e-4)
     assert "Choice of the radius" in (tmp_path / "r").read_text()
     assert "chosen by 3 folds (rule best)" in run(capsys, "info", tmp_path / "m")[1]
 
@@ -66,7 +70,30 @@ def test_path_alone(data, tmp_path, capsys):
         single = FrankWolfeRegressor(radius=float(row["radius"])).fit(X, y)
         assert float(row["objective"]) == pytest.approx(single.value_, rel=1e-3)
         assert float(row["gap"]) <= 1e-4 * float(row["objective"])
+        assert int(row["nonzeros"]) == np.count_nonzero(single.coef_)
     assert LinearModelFile.load(tmp_path / "m").header["settings"]["radius"] == 50
+
+
+@pytest.mark.parametrize("way", ["multinomial", "ovr"])
+def test_a_path_of_several_classes(way, tmp_path, capsys):
+    """Objectives and gaps are sums over the classes; a feature that several use is one."""
+    X, y = datasets.load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    X[:, 4] = 0.0  # the one that no class uses
+    np.save(tmp_path / "d.npy", np.column_stack([X, y]))
+    files = ["-o", tmp_path / "m", "--radius-path", tmp_path / "p"]
+    words = ["--constraint", "l2", "--multi-class", way, "--radius", 1]
+    assert run(capsys, "fit", tmp_path / "d.npy", *files, *words)[0] == 0
+    with open(tmp_path / "p", newline="") as file:
+        rows = list(csv.DictReader(file))
+    plain = FrankWolfeClassifier(constraint="l2", multi_class=way)
+    for row in (rows[2], rows[12]):
+        model = plain.set_params(radius=float(row["radius"])).fit(X, y)
+        assert np.count_nonzero(np.abs(model.coef_) > 1e-15 * model.radius) == 3 * 12
+        assert int(row["nonzeros"]) == 12
+        value = float(row["objective"])
+        assert value == pytest.approx(np.sum(model.value_), rel=3e-4)
+        assert 0 <= float(row["gap"]) <= 1e-4 * value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,26 @@ def test_several_targets_on_dask_arrays(arrays):
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_blocks_of_columns(arrays, several):
+    """Rows are put together, to fit and to predict."""
+    A, y, X, target = arrays
+    if several:
+        y = np.where(A[:, 0] > 0, 3.0, y)
+        target = da.from_array(y, chunks=50)
+    pieces = X.rechunk((50, 5))
+    assert pieces.numblocks == (3, 3)
+    how = dict(radius=3.0, tol=1e-8)
+    here = FrankWolfeClassifier(**how).fit(A, y)
+    there = FrankWolfeClassifier(**how).fit(pieces, target)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-4)
+    scores = there.decision_function(pieces)
+    assert scores.shape == ((120, 3) if several else (120,))
+    expected = (A @ there.coef_.T + there.intercept_).reshape(scores.shape)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+    assert (there.predict(pieces) == there.predict(A)).all()
+
+
 def test_blocks_that_a_filter_has_emptied(arrays):
     """Of sizes that no one knows before they are made, some 0."""
     A, y, X, target = arrays

@@ -52,6 +52,25 @@ def test_balanced_weights_count_sample_weights():
     np.testing.assert_allclose(sums, sums[0])
 
 
+@pytest.mark.parametrize("wanted", ["balanced", {0: 2.0, 1: 0.5, 2: 3.0}])
+@pytest.mark.parametrize("kinds", [[0, 2], [1], [0, 1, 2]])
+def test_classes_that_do_not_occur_take_no_weight_from_the_others(wanted, kinds):
+    """A stream may meet them later; weights of those that are there have the mean 1 if balanced."""
+    y = np.random.default_rng(2).choice(kinds, 40)
+    got = Targets.of_classes(y, np.arange(3)).class_weights(wanted, None, float)
+    np.testing.assert_allclose(got, compute_sample_weight(wanted, y))
+    if wanted == "balanced":
+        assert got.mean() == pytest.approx(1)
+
+
+def test_a_class_without_weight_takes_none_from_the_others():
+    y = np.array([0, 1, 1, 2, 2, 2])
+    w = np.array([2.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    got = Targets.of_classes(y).class_weights("balanced", w, np.float32)
+    np.testing.assert_allclose(got, w)  # two and two already
+    assert got.dtype == np.float32
+
+
 def test_bad_weights_are_named():
     y = np.array([0, 1, 1])
     targets = Targets.of_classes(y)

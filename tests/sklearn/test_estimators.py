@@ -456,6 +456,20 @@ def test_stream_says_what_it_needs():
         model.partial_fit(X, y, classes=[0, 1])
 
 
+@pytest.mark.parametrize("classes", [[2, 0, 1], [1, 1, 2, 0, 0], np.array([0.0, 2.0, 1.0])])
+def test_classes_of_a_stream_may_stand_in_any_order(classes):
+    X, y = datasets.load_iris(return_X_y=True)
+    one, other = (FrankWolfeClassifier(learning_rate=0.1, radius=2.0) for _ in range(2))
+    for first in (True, False):
+        one.partial_fit(X, y, classes=[0, 1, 2] if first else None)
+        other.partial_fit(X, y, classes=classes)
+    np.testing.assert_array_equal(other.classes_, [0, 1, 2])
+    np.testing.assert_array_equal(other.coef_, one.coef_)
+    for wrong in ([2, 0], [3, 2, 1, 0], [1, 2, 3]):
+        with pytest.raises(ValueError, match="classes must be the same"):
+            other.partial_fit(X, y, classes=wrong)
+
+
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_a_loss_given_as_an_object_is_the_same_as_its_name(how):
     rng = np.random.default_rng(0)
