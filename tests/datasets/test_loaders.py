@@ -297,6 +297,18 @@ def test_fashion_mnist_is_read_from_idx_files(empty_store):
         datasets.fashion_mnist()
 
 
+@pytest.mark.parametrize("size", [0, 1, 9, 60, -9, -8, -4, -1])
+def test_the_beginning_of_an_idx_file_is_refused(empty_store, size):
+    """As a download that broke off leaves it."""
+    images, labels = np.zeros((60_000, 28, 28), np.uint8), np.zeros(60_000, np.uint8)
+    write_idx(empty_store / "train-images-idx3-ubyte.gz", images)
+    path = empty_store / "train-labels-idx1-ubyte.gz"
+    write_idx(path, labels)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=r"must be an idx file of bytes of shape \(60000,\), got"):
+        datasets.fashion_mnist()
+
+
 def test_another_text_is_not_taken_for_shakespeare(empty_store):
     (empty_store / "tinyshakespeare.txt").write_text("To be, or not to be")
     with pytest.raises(ValueError, match="must be Tiny Shakespeare, 1115394 characters, got 19"):

@@ -180,3 +180,26 @@ def test_weights_are_of_mean_one_and_in_the_dtype_of_the_data(dtype):
     for bad in (W[:3], -W, 0 * W, W * np.nan):
         with pytest.raises(ValueError, match="sample_weight must"):
             MatrixModel(A, LABELS, losses.Softmax(), bad)
+
+
+def test_the_lower_bound_is_the_mean_over_the_rows_that_count():
+    weight = np.where(np.arange(60) % 3, W, 0.0)
+    loss, counts = losses.Outputs(losses.Poisson()), weight > 0
+    for w in (None, W, 7 * weight):
+        f = MatrixModel(A, COUNTS, loss, w)
+        wanted = np.average(loss.least(COUNTS), weights=w)
+        assert f.lower_bound == pytest.approx(wanted, rel=1e-12)
+        each = [LinearModel(A, y, losses.Poisson(), w).lower_bound for y in COUNTS.T]
+        assert f.lower_bound == pytest.approx(sum(each), rel=1e-12)
+        assert MatrixModel(A, COUNTS, loss, w, intercept=True).lower_bound == f.lower_bound
+    # As if the others were not there.
+    some = MatrixModel(A[counts], COUNTS[counts], loss, weight[counts])
+    assert MatrixModel(A, COUNTS, loss, weight).lower_bound == pytest.approx(some.lower_bound)
+    assert MatrixModel(A, LABELS, losses.Softmax(), weight).lower_bound == 0
+
+
+def test_the_lower_bound_is_reached_where_every_row_has_coefficients_of_its_own():
+    weight = np.where(np.arange(60) % 3, W, 0.0)
+    f = MatrixModel(np.eye(60), COUNTS, losses.Outputs(losses.Poisson()), weight)
+    best = np.log(np.maximum(COUNTS, 1e-300))
+    assert f.lower_bound <= f.value(best) <= f.lower_bound + 1e-12

@@ -181,6 +181,17 @@ def test_centred_rows_are_told_by_their_mean():
     assert rows.plain == (rows, False)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_entry_of_centred_rows_may_be_on_either_side_of_the_mean(sign):
+    A = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [8.0, 0.0]]) * sign
+    dense, single = as_rows(A).centred()[0], as_rows(A.astype(np.float32)).doubled().centred()[0]
+    for rows in (dense, single, as_rows(sparse.csr_array(A)).centred()[0]):
+        assert rows.largest == 6.0
+    # The mean itself may be what is far from 0, and what is stored near it.
+    rows = CentredRows(as_rows(A), np.array([sign * 10.0, 0.0]))
+    assert rows.largest == 10.0
+
+
 def test_norms_of_centred_rows_are_made_slice_by_slice(monkeypatch):
     monkeypatch.setattr("adafw.rows.centred._SLICE", 20)
     A, rows = centred_csr(np.float64)

@@ -241,6 +241,23 @@ def test_columns_are_picked_once_and_batches_read_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("chosen", [[50, 3, 7], [299, 0], [7, 3, 50, 4, 1], [5]], ids=str)
+def test_columns_are_held_in_any_order(tmp_path, dense, chosen):
+    f, g = pair(tmp_path, dense=dense)
+    A = f.rows.block(slice(None))
+    for some in (chosen, chosen[:2], chosen[::-1]):  # picked, among what was picked, turned round
+        wanted = np.array(some)
+        rows, numbers = g.rows.holding(wanted)
+        np.testing.assert_array_equal(rows.block(slice(None))[:, numbers], A[:, wanted])
+        np.testing.assert_array_equal(g.rows.columns(wanted).block(slice(None)), A[:, wanted])
+        values, places, starts = rows.column_arrays()
+        for j, k in zip(wanted, numbers, strict=True):
+            column, part = np.zeros(900), slice(int(starts[k]), int(starts[k + 1]))
+            column[places[part]] = values[part]
+            np.testing.assert_array_equal(column, A[:, j])
+
+
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("keep", [True, False])
 def test_working_sets_are_those_in_memory(tmp_path, monkeypatch, dense, keep):
     if not keep:
