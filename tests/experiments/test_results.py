@@ -164,12 +164,14 @@ def test_the_doubt_about_a_minimum():
     """The lowest value of all runs above the best bound, but no less than its last digit."""
     table = dict.fromkeys(Trace.columns, 0.0)
 
-    def outcome(value):
-        rows = [tuple({**table, "lower_bound": 2.0, "value": v}.values()) for v in (9.0, value)]
+    def outcome(*values):
+        rows = [tuple({**table, "lower_bound": 2.0, "value": v}.values()) for v in (9.0, *values)]
         return Outcome(None, {}, (Curve(CASE, None, {0: Trace(rows)}, {}),))
 
     assert doubt(outcome(2.5), CASE) == 0.5
     assert doubt(outcome(2.0), CASE) == pytest.approx(2e-15)
+    assert doubt(outcome(2.25, 4.0), CASE) == 0.25  # the best iterate, not the last
+    assert doubt(outcome(2.25, np.inf), CASE) == 0.25
 
 
 CASE = SimpleNamespace(name="p")
