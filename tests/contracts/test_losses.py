@@ -221,8 +221,9 @@ def test_several_outputs_take_what_their_loss_takes():
             outputs.targets(y, np.float64)
     with pytest.raises(ValueError, match=r"one column a target, got float64 of shape \(3,\)"):
         outputs.targets(np.ones(3), np.float64)
-    with pytest.raises(ValueError, match="Outputs takes numbers"):
-        outputs.targets(np.array([["a", "b"]]), np.float64)
+    for bad in ([["a", "b"]], [[1j, 2.0]], [[None, 1.0]], [[np.datetime64("2020-01-01")]]):
+        with pytest.raises(ValueError, match="Outputs takes numbers"):
+            outputs.targets(np.array(bad), np.float64)
 
 
 def test_what_several_outputs_say_is_what_their_loss_says():

@@ -124,3 +124,11 @@ def test_the_objective_that_is_held_is_that_of_the_item(work, tmp_path):
     other = replace(items[0], parts=copied)
     assert objective(other) is not f
     assert objective(other) is objective(other)
+    cases = [replace(items[0].case, loss="Logistic")]
+    for shape in ((5, 1), (1, 5)):
+        whole = {"name": "SpectralBall", "radius": 1.0}
+        cases.append(replace(items[0].case, set=whole, shape=shape))
+    for case in cases:
+        made = objective(replace(items[0], case=case))
+        assert made.shape == (case.shape or (5,))
+        assert type(made.loss) is type(case.loss_function)

@@ -5,6 +5,7 @@ import pytest
 import adafw
 from adafw.experiments import load_spec, names
 from adafw.experiments.kinds import KINDS
+from adafw.experiments.plan import parts_of
 from adafw.experiments.values import build
 from adafw.tuning import TUNING_SEED
 
@@ -177,3 +178,21 @@ def test_data_paths_are_relative_to_the_file(tmp_path):
     adafw.datasets.write_libsvm(tmp_path / "a.svm", [[1.0, 2.0], [3.0, 0.0]], [1, -1])
     text = MINIMAL.replace('"support_vector", m = 10, n = 3', '"libsvm", path = "a.svm"')
     assert load(tmp_path, text).cases[0].dataset().A.shape == (2, 2)
+
+
+def test_data_of_another_folder_are_kept_apart(tmp_path, monkeypatch):
+    """However the file is called: its runs must not be taken for those of its namesake."""
+    text = MINIMAL.replace('"support_vector", m = 10, n = 3', '"libsvm", path = "a.svm"')
+    read, generated = [], []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "mine.toml").write_text(text)
+        (folder / "made.toml").write_text(MINIMAL)
+        monkeypatch.chdir(folder)
+        near, far = (load_spec(path).cases[0] for path in ("mine.toml", folder / "mine.toml"))
+        assert parts_of(near, tmp_path) == parts_of(far, tmp_path)
+        read.append(parts_of(near, tmp_path))
+        generated.append(parts_of(load_spec("made.toml").cases[0], tmp_path))
+    assert read[0] != read[1]
+    assert generated[0] == generated[1]  # they lie in no folder

@@ -61,6 +61,15 @@ def test_repeats_merge_to_median_times():
     assert merged["gap"].tolist() == [3, 2, 1]
 
 
+def test_repeats_with_records_at_other_iterations_do_not_tell_the_time():
+    first = trace(np.array([0.0, 1, 5]), np.array([3.0, 2, 1]), [0, 10, 20])
+    second = trace(np.array([0.0, 9, 7]), np.array([3.0, 2, 1]), [0, 11, 20])
+    runs = [{"records": [tuple(r) for r in run]} for run in (first, second)]
+    merged = results._merged(runs, Trace)
+    assert merged["cpu_seconds"].tolist() == [0, 1, 6]
+    assert merged["iteration"].tolist() == [0, 10, 20]
+
+
 def test_seconds_to_a_gap():
     a = trace(np.array([0.0, 1, 2]), np.array([8.0, 4, 1]))
     assert seconds_to(curve(a), 4) == 1
@@ -155,12 +164,14 @@ def test_the_doubt_about_a_minimum():
     """The lowest value of all runs above the best bound, but no less than its last digit."""
     table = dict.fromkeys(Trace.columns, 0.0)
 
-    def outcome(value):
-        rows = [tuple({**table, "lower_bound": 2.0, "value": v}.values()) for v in (9.0, value)]
+    def outcome(*values):
+        rows = [tuple({**table, "lower_bound": 2.0, "value": v}.values()) for v in (9.0, *values)]
         return Outcome(None, {}, (Curve(CASE, None, {0: Trace(rows)}, {}),))
 
     assert doubt(outcome(2.5), CASE) == 0.5
     assert doubt(outcome(2.0), CASE) == pytest.approx(2e-15)
+    assert doubt(outcome(2.25, 4.0), CASE) == 0.25  # the best iterate, not the last
+    assert doubt(outcome(2.25, np.inf), CASE) == 0.25
 
 
 CASE = SimpleNamespace(name="p")

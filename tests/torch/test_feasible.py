@@ -38,3 +38,30 @@ def test_it_is_a_point_of_the_set_itself_whatever_that_tolerates():
         assert make_feasible([{"params": [p], "constraint": Plain(2.0)}])
         exact = 2 * torch.tensor([3.0, 4.0, 0.5], dtype=torch.float64) / 25.25**0.5
         torch.testing.assert_close(p.detach(), exact.to(dtype), rtol=0, atol=2e-16)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_point_is_found_in_double_precision_and_rounded_once(dtype):
+    asked = []
+
+    class Plain(adafw.L2Ball):
+        projection = None
+
+    def shrink(x, h):
+        asked.append(x.dtype)
+        return 2 * x / x.norm()
+
+    ball = adafw.L2Ball(2.0)
+    own = adafw.UserSet(
+        ball.lmo, lambda shape, dtype: ball.start(shape, dtype),
+        contains=lambda x: bool(x.norm() <= 2 + 1e-6), project=shrink,
+    )  # fmt: skip
+    for seed in range(5):
+        x = 3 + torch.randn(7, generator=torch.Generator().manual_seed(seed))
+        x = x.to(dtype)
+        exact = (2 * x.double() / x.double().norm()).to(dtype)
+        for held in (Plain(2.0), own):
+            p = torch.nn.Parameter(x.clone())
+            assert make_feasible([{"params": [p], "constraint": held}])
+            assert torch.equal(p.detach(), exact)
+    assert set(asked) == {torch.float64}

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdamSFW, Lion, Muon, constrain, make_feasible
+from adafw.torch import SFW, AdamSFW, Lion, Muon, Signum, constrain, make_feasible
 
 BALL = adafw.LInfBall(1.0)
 MAKERS = {
@@ -105,3 +105,17 @@ def test_a_momentum_that_comes_later_is_made():
     optimizer.param_groups[0]["momentum"] = 0.9
     optimizer.step()
     assert set(optimizer.state[p]) == {"step", "master", "momentum"}
+
+
+@pytest.mark.parametrize("kind", ["SFW", "Signum"])
+def test_a_momentum_that_comes_later_leaves_the_master(kind):
+    """What the weights have moved by, below their last place, is not forgotten."""
+    make = {"SFW": lambda p: MAKERS["SFW"](p, momentum=0.0, masters=True),
+            "Signum": lambda p: Signum(p, lr=1e-4, momentum=0.0, masters=True)}[kind]  # fmt: skip
+    p, optimizer = run(make, torch.bfloat16, steps=5)
+    assert torch.equal(p, torch.full_like(p, 0.5))
+    before = optimizer.state[p]["master"].clone()
+    assert not (before == 0.5).any()
+    optimizer.param_groups[0].update(momentum=0.9, lr=1e-9)
+    optimizer.step()
+    torch.testing.assert_close(optimizer.state[p]["master"], before, rtol=0, atol=1e-7)

@@ -11,6 +11,7 @@ from torch import nn
 
 import adafw
 from adafw.torch import ORGFW, SFW, SPIDERFW, SVRF, constrain, gap, make_feasible
+from adafw.torch.measures import evaluate
 from adafw.torch.training import train
 from adafw.torch.variance_reduction import batch_size
 
@@ -105,6 +106,28 @@ def test_transforms_are_locked_so_that_equal_points_have_equal_gradients(kind):
     optimizer.step(partial(closure, batches[0]))
     for p, g, x in zip(model.parameters(), exact, before, strict=True):
         torch.testing.assert_close(p.detach(), x + 0.1 * (BALL.lmo(g) - x), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_gradients_that_are_zeroed_in_place_count_as_those_that_are_dropped(kind):
+    """The gradient at the older point must outlive the closure's next call."""
+    ends = []
+    for dropped in (True, False):
+        model, batches = problem()
+        optimizer = kind(groups_of(model), lr=0.05)
+
+        def closure(batch, model=model, optimizer=optimizer, dropped=dropped):
+            optimizer.zero_grad(set_to_none=dropped)
+            loss = nn.functional.mse_loss(model(batch[0]), batch[1])
+            loss.backward()
+            return loss
+
+        if kind.snapshots:
+            optimizer.snapshot(closure, batches)
+        for batch in batches:
+            optimizer.step(partial(closure, batch))
+        ends.append([p.detach().clone() for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
 
 
 def test_the_random_stream_goes_on_as_with_one_evaluation():
@@ -225,6 +248,20 @@ def test_the_gap_is_that_of_the_weights_alone():
     assert values[0] == pytest.approx(expected, rel=1e-12)
     assert gap(model, nn.functional.mse_loss, batches, groups) == values[0]
     assert not any(module.training for module in model.modules())
+
+
+def test_what_lies_deep_in_a_model_keeps_its_mode():
+    """Layers frozen by hand stay frozen, all others go on training."""
+    inner = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))
+    model = nn.Sequential(nn.Sequential(inner), nn.Linear(3, 1)).double()
+    inner[1].eval()
+    modes = [module.training for module in model.modules()]
+    _, batches = problem()
+    groups = constrain(model, adafw.L2Ball, radius=5.0, show=False)
+    gap(model, nn.functional.mse_loss, batches, groups)
+    assert [module.training for module in model.modules()] == modes
+    evaluate(model, nn.functional.mse_loss, batches, lambda out, y: (out > 0) == (y > 0))
+    assert [module.training for module in model.modules()] == modes
 
 
 def test_the_gap_falls_in_training():

@@ -11,10 +11,12 @@ from adafw.experiments import load_spec, reproduce, work, workers
 from adafw.experiments.networks.batches import ReviewBatches
 from adafw.experiments.networks.data import mapped
 from adafw.experiments.networks.models import ImdbNet
+from adafw.experiments.networks.run import Training, batches
 from adafw.experiments.networks.trace import EpochTrace
 from adafw.experiments.networks.tuning import guessing_error
 from adafw.experiments.plan import parts_of, prepare, runs_of
 from adafw.experiments.tuning import tune_method
+from adafw.recorder import Clock
 
 TIMES = ("cpu_seconds", "wall_seconds")
 SAMPLES, BATCH = 60, 25
@@ -110,6 +112,22 @@ def test_a_stopped_run_goes_on_bit_for_bit(label, toml, tmp_path, listen_to):
     assert numbers(item) == numbers(whole)
 
 
+def test_a_run_that_goes_on_has_spent_what_it_had_spent(toml, tmp_path):
+    item = items(toml, tmp_path)["SVRF", 1]
+    data = {split: batches(item.case, mapped(item.parts, split)) for split in ("train", "test")}
+    first, again = (Training(item.case, item.method, item.seed, data) for _ in range(2))
+    first.clock, first.iterations, first.evaluations = Clock(3.0, 50.0), 7, 400
+    first.measure()
+    first.save(tmp_path / "state")
+    again.load(tmp_path / "state")
+    assert (again.clock.cpu, again.clock.wall) == (3.0, 50.0)
+    assert (again.iterations, again.evaluations) == (7, 400)
+    assert again.records == first.records
+    again.measure()
+    (_, next_record) = again.records
+    assert next_record == first.records[0]._replace(epoch=1)
+
+
 def test_batch_size_and_set_are_part_of_a_run_s_name(toml, tmp_path):
     first = {item.file for item in items(toml, tmp_path).values()}
     for old, new in (("batch_size = 25", "batch_size = 20"), ("diameter = 6.0", "radius = 1.0")):
@@ -146,6 +164,15 @@ def test_the_search_holds_data_out_and_keeps_step_sizes_below_one(toml):
     )
     with pytest.raises(ValueError, match="max_epochs alone"):
         tune_method(spec, "SFW", None, {"max_iterations": 3})
+
+
+def test_rates_above_one_are_tried_where_they_are_no_step_sizes(toml, tmp_path):
+    other = tmp_path / "nets.toml"
+    text = toml.read_text().replace("momentum = 0.0 }", 'momentum = 0.0, rescale = "gradient" }')
+    other.write_text(text)
+    tuned = tune_method(load_spec(other), "SFW", None, {"max_epochs": 1})
+    assert any(t.learning_rate > 1 for t in tuned.trials)
+    assert all(t.status != "no step size" for t in tuned.trials)
 
 
 def test_a_rate_that_learns_nothing_counts_as_worst(toml):
