@@ -309,6 +309,19 @@ def test_the_beginning_of_an_idx_file_is_refused(empty_store, size):
         datasets.fashion_mnist()
 
 
+@pytest.mark.parametrize("place", [12, 20, 31, -20])
+def test_an_idx_file_with_a_wrong_byte_is_refused(empty_store, place):
+    rng = np.random.default_rng(0)
+    write_idx(empty_store / "train-images-idx3-ubyte.gz", np.zeros((60_000, 28, 28), np.uint8))
+    path = empty_store / "train-labels-idx1-ubyte.gz"
+    write_idx(path, rng.integers(0, 10, 60_000).astype(np.uint8))
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"must be an idx file of bytes of shape \(60000,\), got"):
+        datasets.fashion_mnist()
+
+
 def test_another_text_is_not_taken_for_shakespeare(empty_store):
     (empty_store / "tinyshakespeare.txt").write_text("To be, or not to be")
     with pytest.raises(ValueError, match="must be Tiny Shakespeare, 1115394 characters, got 19"):

@@ -524,3 +524,12 @@ def test_blanks_around_words_mean_nothing(tmp_path):
     path.write_text("a,kind\n1,red\n2,  \n")
     with pytest.raises(ValueError, match="line 3, column 2: expected a target, got ''"):
         read_table(path)
+
+
+@pytest.mark.parametrize("rows", [2, 100])
+def test_labels_are_told_apart_in_any_pieces(tmp_path, monkeypatch, rows):
+    """Some pieces hold numbers alone, and are read as numbers before a word comes."""
+    monkeypatch.setattr(tables, "PIECE_ROWS", rows)
+    path, labels = tmp_path / "f.csv", ["1234567", "1234568", "0.1", "-2", "1e-300", "word"]
+    path.write_text("a,kind\n" + "".join(f"1,{label}\n" for label in labels))
+    assert read_table(path, columns=ColumnChoice(target="kind")).y.tolist() == labels

@@ -8,6 +8,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from adafw.fitting import Deadline
 from adafw.fitting.radii import _Walk
@@ -230,6 +232,22 @@ def test_display_marks_the_choice(diabetes):
         TypeError, match="must be a FrankWolfeClassifierCV or FrankWolfeRegressorCV"
     ):
         RadiusPathDisplay.from_estimator(FrankWolfeRegressor(radius=50.0).fit(X, y), X, y)
+
+
+def test_display_of_a_search_at_the_end_of_a_pipeline(diabetes):
+    import matplotlib
+    from matplotlib import pyplot
+
+    matplotlib.use("Agg")
+    X, y = diabetes
+    search = FrankWolfeRegressorCV(radii=[10.0, 50.0], cv=3, tol=1e-3)
+    pipeline = make_pipeline(StandardScaler(), search).fit(100 * X, y)
+    shown = RadiusPathDisplay.from_estimator(pipeline, 100 * X, y)
+    plain = RadiusPathDisplay.from_estimator(search, pipeline[:-1].transform(100 * X), y)
+    np.testing.assert_array_equal(shown.coefs, plain.coefs)
+    np.testing.assert_array_equal(shown.scores, search.scores_.mean(axis=1))
+    assert shown.chosen == search.radius_
+    pyplot.close("all")
 
 
 def test_a_second_search_begins_anew(diabetes):

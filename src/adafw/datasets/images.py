@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def _idx(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     try:
         with gzip.open(path) as file:
             content = file.read()
-    except (OSError, EOFError):  # no gzip file, or the beginning of one
+    except (OSError, EOFError, zlib.error):  # no gzip file, the beginning of one, or damaged
         content = b""
     if not content.startswith(wanted) or len(content) != len(wanted) + math.prod(shape):
         raise ValueError(

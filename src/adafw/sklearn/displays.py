@@ -209,14 +209,18 @@ class RadiusPathDisplay:
         """Draws the search of a `FrankWolfeClassifierCV` or `FrankWolfeRegressorCV`.
 
         Scores and their standard errors are those of the search; the coefficients those of models
-        fitted to X and y (without weights) at every radius, begun where the last one ended.
+        fitted to X and y (without weights) at every radius, begun where the last one ended. A
+        pipeline stands for its last step, which is given X as the steps before it leave it.
         """
-        path = _model(estimator)._path_of_search(X, y)
-        found, folds = estimator.scores_, estimator.scores_.shape[1]
+        model, chosen = _model(estimator), _chosen(estimator)
+        if isinstance(chosen, Pipeline) and len(chosen) > 1:
+            X = chosen[:-1].transform(X)
+        path = model._path_of_search(X, y)
+        found, folds = model.scores_, model.scores_.shape[1]
         errors = found.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else None
         return cls(
             radii=path.radii, coefs=path.coefs, scores=found.mean(axis=1), errors=errors,
-            chosen=estimator.radius_, score_name=f"score of {folds} folds",
+            chosen=model.radius_, score_name=f"score of {folds} folds",
         ).plot(ax, **kwargs)  # fmt: skip
 
 

@@ -165,11 +165,21 @@ def test_sets_of_hidden_matrices_and_of_the_rest():
     )
 
 
+def test_shares_are_those_of_every_tensor_where_there_is_no_rest():
+    model = FashionNet(8)
+    groups = set_groups(model, {"name": "KSparse", "share": 0.1, "diameter": 6.0})
+    sizes = {group["names"][0]: (group["constraint"].k, group["params"]) for group in groups}
+    assert sizes.keys() == dict(model.named_parameters()).keys()
+    assert all(k == max(1, round(0.1 * p.numel())) for k, (p,) in sizes.values())
+
+
 def test_violations_of_torch_s_optimizers_and_of_presets():
+    torch.manual_seed(0)
     model = FashionNet(8)
     assert violation(make_optimizer(model, method("AdamW"), {})) == 0
     muon = make_optimizer(model, method("Muon", weight_decay=1.0), {})
-    norm = torch.linalg.matrix_norm(model[3].weight.detach().double(), 2).item()
+    hidden = [model[k].weight.detach().double() for k in (1, 3)]
+    norm = max(torch.linalg.matrix_norm(W, 2).item() for W in hidden)
     assert violation(muon) == pytest.approx(norm - 1, rel=1e-5)
 
 

@@ -42,14 +42,14 @@ def make_optimizer(model: nn.Module, method: NetworkMethod, default: Mapping[str
 
 def set_groups(model: nn.Module, table: Mapping[str, Json]) -> Groups:
     """Every tensor in the set of a table (see `case.check_set`)."""
-    if "rest" not in table:
+    if not {"rest", "share"} & table.keys():
         size = {key: table[key] for key in ("diameter", "radius") if key in table}
         return adafw.torch.constrain(model, _family(table, 1), show=False, **size)
-    rest, groups = LInfBall(table["rest"]), []
+    rest, groups = LInfBall(table.get("rest", 1.0)), []
     for group in adafw.torch.constrain(model, recipe="muon", show=False):
         for name, p in zip(group["names"], group["params"], strict=True):
             rule = Rule(_family(table, p.numel()), table.get("diameter"), table.get("radius"))
-            held = rest if group.get("adamw") else rule(p, name)
+            held = rest if "rest" in table and group.get("adamw") else rule(p, name)
             groups.append({"params": [p], "names": [name], "constraint": held})
     return groups
 

@@ -119,4 +119,10 @@ def joined_targets(parts: list[Targets]) -> Targets:
 def _words(values: Targets) -> NDArray[np.str_]:
     if values.dtype.kind not in "biuf":
         return values.astype(np.str_, copy=False)
-    return np.array([f"{value:g}" for value in values])
+    return np.array([_word(float(value)) for value in values])
+
+
+def _word(value: float) -> str:
+    """As people write it, with all digits that tell it from others."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value).removesuffix(".0")
