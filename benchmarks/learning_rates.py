@@ -1,14 +1,15 @@
 """learning_rate="auto" beside the best of a half-decade search, in epochs.
 
-    ADAFW_DATA=... python benchmarks/learning_rates.py [--seed 0] [--gradient CSFW] [--rows m]
+    ADAFW_DATA=... python benchmarks/learning_rates.py [--seeds 1] [--gradient CSFW] [--rows m]
                                                        [--epochs 60] [name ...]
 
 For every problem, with projected steps and with Template 3, both on CSFW's gradients or those of
 another estimator: epochs to a relative suboptimality of 1e-2 and 1e-4, of the best fixed rate
 10^(i/2) for each of the two, and of "auto" with all that it costs; and where both ended, the best
 fixed one after so many epochs and "auto" after as many. All are looked at after the same
-iterations, 3 % apart. --rows: of the first so many rows alone. docs/learning_rate.md quotes the
-tables.
+iterations, 3 % apart. --seeds: medians over so many index streams, of "auto" and of each rate that
+came within four times the best with the first. --rows: of the first so many rows alone.
+docs/learning_rate.md quotes the tables.
 """
 
 import argparse
@@ -170,17 +171,24 @@ def epochs(f, constraint, algorithm, best, most, seed):
     return *found, (f.value(s.x) - best) / abs(best)
 
 
-def main(names, seed, estimator, rows, most):
+def main(names, seeds, estimator, rows, most):
     known = problems()
     for name in names or known:
         make, loss, constraint = known[name]
         f = adafw.LinearModel(*(part[:rows] for part in make()), loss)
         best = minimum(f, constraint)
         for kind, step in KINDS.items():
-            run = partial(measure, f, constraint, estimator, step, best, seed)
-            fixed = [run(10.0 ** (i / 2), most) for i in range(-8, 7)]
-            auto = run("auto", 2 * most)
-            ends = [min(each[-1] for each in fixed), run("auto", most)[-1]]
+            run = partial(measure, f, constraint, estimator, step, best)
+            rates = [10.0 ** (i / 2) for i in range(-8, 7)]
+            first = [run(rate, most, 0) for rate in rates]
+            least = [4 * min(each[k] for each in first) for k in range(len(LEVELS))]
+            fixed = [
+                medians([each, *(run(rate, most, seed) for seed in range(1, seeds))])
+                if any(each[k] <= least[k] < math.inf for k in range(len(LEVELS))) else each
+                for rate, each in zip(rates, first, strict=True)
+            ]  # fmt: skip
+            auto = medians([run("auto", 2 * most, seed) for seed in range(seeds)])
+            ends = [min(each[-1] for each in fixed), run("auto", most, 0)[-1]]
             cells = []
             for k in range(len(LEVELS)):
                 least = min(each[k] for each in fixed)
@@ -189,7 +197,12 @@ def main(names, seed, estimator, rows, most):
             print(f"| {name} | {kind} | {' | '.join(cells)} |", flush=True)
 
 
-def measure(f, constraint, estimator, step, best, seed, rate, most):
+def medians(runs):
+    """Of each entry; the upper one of two, as never may be one of them."""
+    return [sorted(values)[len(values) // 2] for values in zip(*runs, strict=True)]
+
+
+def measure(f, constraint, estimator, step, best, rate, most, seed):
     algorithm = adafw.Algorithm(estimator(), step(rate))
     return epochs(f, constraint, algorithm, best, most, seed)
 
@@ -197,9 +210,9 @@ def measure(f, constraint, estimator, step, best, seed, rate, most):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--gradient", default="CSFW", type=lambda name: getattr(gradients, name))
     parser.add_argument("--rows", type=int)
     parser.add_argument("--epochs", type=float, default=60)
     given = parser.parse_args()
-    main(given.names, given.seed, given.gradient, given.rows, given.epochs)
+    main(given.names, given.seeds, given.gradient, given.rows, given.epochs)

@@ -1,9 +1,12 @@
 """Settings and data shared by all tests."""
 
+import faulthandler
 import importlib
 import inspect
+import os
 import pkgutil
 import signal
+import sys
 import time
 
 import numpy as np
@@ -16,6 +19,20 @@ import adafw
 # The same examples on every run; machines under load are no failure.
 settings.register_profile("adafw", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("adafw")
+
+#: Seconds after which a test counts as one that never ends: the slowest take twenty, kernels that
+#: are not compiled a hundred times as long.
+_ENDLESS = 3600 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 300
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol():
+    """Ends the process, with the stacks of its threads, where a test does not end by itself."""
+    faulthandler.dump_traceback_later(_ENDLESS, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
