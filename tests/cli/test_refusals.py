@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,3 +200,23 @@ def test_labels_that_are_no_numbers_of_a_file_of_their_own(data, tmp_path, capsy
         assert (code, f"{labels} must have finite targets, got NaN or infinity" in err) == (2, True)
     np.save(labels, np.where(np.load(data)[:, 0] > 0, "yes", "no"))
     assert run(capsys, "fit", data, "--labels", labels, "-o", tmp_path / "m")[0] == 0
+
+
+def test_what_is_read_from_a_stream_needs_a_name_for_its_model(data, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/stdin", "/proc/self/fd/0", tmp_path / "pipe"):
+        code, _, err = run(capsys, "fit", name, "--radius", 1)
+        assert (code, f"-o must name a file for the model, as {name} is none" in err) == (2, True)
+
+
+def test_models_go_into_pipes_and_devices(data, tmp_path, capsys):
+    """Which stay what they are: no file takes their place."""
+    pipe, whole = tmp_path / "pipe", tmp_path / "m"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        assert run(capsys, "fit", data, "--radius", 1, "-o", pipe)[0] == 0
+        whole.write_bytes(read.result(timeout=60))
+    assert pipe.is_fifo()
+    assert run(capsys, "predict", whole, data, "-o", os.devnull)[0] == 0
+    assert Path(os.devnull).is_char_device()

@@ -1,12 +1,17 @@
 import errno
 import os
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from adafw.io import atomic
 from adafw.io.atomic import discard_partial, replacing, write_text
+
+posix = pytest.mark.skipif(os.name != "posix", reason="pipes and devices are files on POSIX alone")
 
 
 def fail_half_way(target, folder=False):
@@ -251,3 +256,46 @@ def test_a_writer_that_dies_between_two_renames_leaves_the_old_one_for_the_next(
         fail_half_way(target, folder=True)
     assert [p.name for p in target.iterdir()] == ["a"]
     assert [p.name for p in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_link_stays_and_leads_to_what_was_written(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "file").write_text("old")
+    (tmp_path / "link").symlink_to(Path("deep") / "file")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "deep" / "file").read_text() == "new"
+    (tmp_path / "ahead").symlink_to(tmp_path / "deep" / "later")
+    write_text(tmp_path / "ahead", "first")
+    assert (tmp_path / "deep" / "later").read_text() == "first"
+    assert {path.name for path in (tmp_path / "deep").iterdir()} == {"file", "later"}
+
+
+@posix
+def test_a_pipe_is_given_all_at_once_and_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        write_text(tmp_path / "pipe", "all of it")
+        assert read.result(timeout=60) == "all of it"
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@posix
+def test_devices_stay_what_they_are():
+    write_text("/dev/null", "nothing")
+    assert Path("/dev/null").is_char_device()
+    if Path("/dev/full").is_char_device():
+        with pytest.raises(OSError, match="No space left"):
+            write_text("/dev/full", "x" * 100_000)
+        assert Path("/dev/full").is_char_device()
+
+
+@posix
+def test_a_socket_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # their names are short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        with pytest.raises(ValueError, match="s must be a file, a pipe or a device for text, got"):
+            write_text("s", "new")

@@ -262,6 +262,9 @@ def _choose(problem: Problem, files: Files, deadline: Deadline) -> tuple[Search 
 def default_output(data: str) -> Path:
     """The data file's name with its endings replaced by .model."""
     path = Path(data)
+    # /dev/stdin is a file where one stands for it, but its name is not that file's.
+    if path.parts[1:2] in (("dev",), ("proc",)) or path.is_fifo():
+        raise click.UsageError(f"-o must name a file for the model, as {data} is none.")
     # a.svm.gz becomes a.model, not a.svm.model.
     while path.suffix.lower() in (".gz", ".bz2", ".xz"):
         path = path.with_suffix("")

@@ -3,6 +3,7 @@
 import ctypes
 import glob
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +26,14 @@ def replacing(path: FileName, folder: bool = False) -> Iterator[Path]:
     What stood at `path` survives any failure, and nothing partial does: what a process that was
     killed has left is removed by the next one that writes to the same path, while the file of a
     writer that still lives, known by its lock, stays. With `folder`, the same for a directory,
-    which is made.
+    which is made. A link stays, and leads to what was written; a pipe or a device that takes bytes,
+    as /dev/stdout, is given them when all are there.
     """
-    target = Path(path)
+    if not folder and _takes_bytes(path):
+        with _streamed(path) as partial:
+            yield partial
+        return
+    target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     name = glob.escape(target.name)
     _sweep(target.parent, f".{name}.*")
@@ -46,6 +52,29 @@ def replacing(path: FileName, folder: bool = False) -> Iterator[Path]:
         _remove(partial)  # what failed, or the old directory that was exchanged
         if lock is not None:
             os.close(lock)
+
+
+def _takes_bytes(path: FileName) -> bool:
+    """Whether there is something at `path` that no file can take the place of."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise ValueError(f"{path} must be a file, a pipe or a device for text, got another.")
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+@contextmanager
+def _streamed(path: FileName) -> Iterator[Path]:
+    from shutil import copyfileobj
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        partial = Path(folder) / "all"
+        yield partial
+        with open(partial, "rb") as whole, open(path, "wb") as stream:
+            copyfileobj(whole, stream)
 
 
 def discard_partial(folder: Path) -> None:
