@@ -299,3 +299,20 @@ def test_a_socket_is_no_file(tmp_path, monkeypatch):
         server.bind("s")
         with pytest.raises(ValueError, match="s must be a file, a pipe or a device for text, got"):
             write_text("s", "new")
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_who_may_read_a_file_stays_the_same(tmp_path, mode):
+    target = tmp_path / "t"
+    write_text(target, "old")
+    assert target.stat().st_mode & 0o777 == 0o666 & ~_umask()
+    target.chmod(mode)
+    write_text(target, "new")
+    assert (target.stat().st_mode & 0o777, target.read_text()) == (mode, "new")
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

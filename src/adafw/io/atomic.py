@@ -141,6 +141,8 @@ def _take_place(partial: Path, target: Path) -> None:
         os.replace(partial, target)
         _remove(aside)
         return
+    with suppress(OSError):  # who may read what stood there may read this, and nobody else
+        os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
     os.replace(partial, target)
 
 
