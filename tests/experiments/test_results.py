@@ -170,7 +170,7 @@ def test_the_doubt_about_a_minimum():
         return Outcome(None, {}, (Curve(CASE, None, {0: Trace(rows)}, {}),))
 
     assert doubt(outcome(2.5), CASE) == 0.5
-    assert doubt(outcome(2.0), CASE) == pytest.approx(2e-15)
+    assert doubt(outcome(2.0), CASE) == pytest.approx(2e-15, abs=0)
     assert doubt(outcome(2.25, 4.0), CASE) == 0.25  # the best iterate, not the last
     assert doubt(outcome(2.25, np.inf), CASE) == 0.25
 
@@ -186,6 +186,8 @@ def test_a_time_between_records_is_that_of_an_even_fall():
     assert seconds_to(curve(b), 1) == 3
     assert each_seconds_to(curve(a, b), 4).tolist() == [3, pytest.approx(1.0)]
     assert seconds_to(curve(a, b, b), 4) == pytest.approx(1.0)
+    c = trace(np.array([1.0, 3]), np.array([2.0, 5]))
+    assert seconds_to(curve(c), 3) == 1  # from the start on, wherever the run ends
 
 
 def test_a_diverged_run_has_no_value_either():
@@ -238,12 +240,18 @@ def test_what_is_known_of_a_minimum_is_read_off_every_run_with_records():
     def of(*rows):
         return Trace([tuple({**table, "lower_bound": b, "value": v}.values()) for b, v in rows])
 
-    runs = {0: of((-8.0, 5.0), (np.nan, 4.0)), 1: of((-4.0, 7.0)), 2: of((-9.0, -2.0)), 3: of()}
+    runs = {
+        0: of((-8.0, 5.0), (np.nan, 4.0)),
+        1: of((-4.0, 7.0), (-6.0, 7.0)),
+        2: of((-9.0, -2.0)),
+        3: of(),
+    }
     outcome = Outcome(None, {}, (Curve(CASE, None, runs, {}),))
     assert lower_bound(outcome, CASE) == -4.0
     assert doubt(outcome, CASE) == 2.0
     low = {0: of((-4.0, -4.0))}
-    assert doubt(Outcome(None, {}, (Curve(CASE, None, low, {}),)), CASE) == pytest.approx(4e-15)
+    rounding = doubt(Outcome(None, {}, (Curve(CASE, None, low, {}),)), CASE)
+    assert rounding == pytest.approx(4e-15, abs=0)
 
 
 def test_runs_that_are_not_compared_are_kept_by_role_and_problem(tmp_path):

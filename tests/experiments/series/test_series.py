@@ -59,9 +59,31 @@ def file(tmp_path_factory):
     return path
 
 
+class Told:
+    """A bar that keeps what it is told."""
+
+    def __init__(self):
+        self.started, self.done = [], 0
+
+    def start(self, name, total):
+        self.started.append((name, total))
+
+    def advance(self):
+        self.done += 1
+
+
+BAR = Told()
+
+
 @pytest.fixture(scope="module")
 def finished(file):
-    return reproduce(file, file.parent, workers=1), file.parent / "series"
+    return reproduce(file, file.parent, workers=1, bar=BAR), file.parent / "series"
+
+
+def test_searches_and_runs_are_counted(finished):
+    """Four searches, and two methods on two problems from two seeds."""
+    assert BAR.started == [("series", 4 + 8)]
+    assert BAR.done == 4 + 8
 
 
 def test_rates_are_searched_for_once_and_used(file, finished):
