@@ -33,7 +33,7 @@ from adafw.commands.options import (
     settings_of,
 )
 from adafw.commands.predict import _lines, columns_of
-from adafw.commands.radius import search_radius
+from adafw.commands.radius import search_radius, write_path
 from adafw.commands.reproduce import Display
 from adafw.commands.score import _Tally
 from adafw.fitting import Deadline, Design, LinearModelFile, LinearPredictor, Settings
@@ -387,3 +387,30 @@ def test_a_client_is_of_so_many_workers_or_of_a_scheduler(given, told, monkeypat
     assert ended == [told]
     with client_of(None, None) as client:
         assert client is None
+
+
+def test_folds_of_classes_have_as_many_of_each():
+    """At the smallest radius all are taken for the common class: one of each fold is not."""
+    rng = np.random.default_rng(3)
+    y = np.array(["no"] * 36 + ["yes"] * 3)
+    given = Problem(rng.normal(size=(39, 2)), y, None, Settings(), "classification", np.unique(y))
+    found = search_radius(given, 3, "best", Deadline(None))
+    np.testing.assert_allclose(found.scores.scores[0], 12 / 13)
+
+
+def test_a_search_that_has_no_time_left_says_so():
+    X = np.random.default_rng(3).normal(size=(30, 2))
+    given = Problem(X, X[:, 0], None, Settings(), "regression", None)
+    with pytest.raises(ValueError, match="no radius has a finite score"):
+        search_radius(given, 3, "best", Deadline(0.0))
+
+
+def test_features_of_either_sign_are_counted_along_a_path(tmp_path):
+    X = np.random.default_rng(3).normal(size=(30, 4))
+    given = Problem(X, X @ [1.0, -2.0, 0.0, -0.5], None, Settings(), "regression", None)
+    write_path(str(tmp_path / "p"), given, None, Deadline(None))
+    rows = [line.split(",") for line in (tmp_path / "p").read_text().splitlines()]
+    counts = [int(row[3]) for row in rows[1:]]
+    assert counts[:2] == [1, 1]
+    assert counts[-1] >= 3
+    assert [float(row[0]) for row in rows[1:]] == sorted(float(row[0]) for row in rows[1:])

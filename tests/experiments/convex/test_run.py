@@ -168,3 +168,12 @@ def test_losses_that_differ_in_a_setting_are_told_apart():
     assert cases[0].identity != cases[1].identity
     assert json.loads(json.dumps(cases[1].identity)) == cases[1].identity
     assert cases[1].loss == {"name": "huber", "delta": 3.0}  # as the file has it
+
+
+def test_the_objective_is_made_anew_for_another_loss_on_the_same_data(items):
+    runs, _ = items
+    first = run.objective(runs[0])
+    assert run.objective(runs[1]) is first
+    other = replace(runs[0], case=replace(runs[0].case, loss={"name": "Huber", "delta": 2.0}))
+    assert run.objective(other).loss == adafw.losses.Huber(2.0)
+    assert run.objective(runs[0]).loss == adafw.losses.Logistic()
