@@ -270,6 +270,15 @@ def spec_setting(outcome):
     return outcome.spec.setting(outcome.spec.cases[0], outcome.curves[0].method)
 
 
+def test_the_page_begins_with_form_budget_seeds_and_date(finished):
+    outcome, _ = finished
+    spec = replace(outcome.spec, quick=True, budget={"max_epochs": 3, "record_every": 2})
+    changed = replace(outcome, spec=spec, environment={"date": "2024-05-01"})
+    assert report._subtitle(changed) == (
+        "quick form; each run max_epochs = 3, record_every = 2; seeds 1, 2, 3; 2024-05-01"
+    )
+
+
 def test_the_figure_follows_the_page():
     svg = '<?xml version="1.0"?>\n<svg width="9pt" height="5pt" viewBox="0 0 9 5"><g width="3"/>'
     assert report._inline(svg) == '<svg viewBox="0 0 9 5"><g width="3"/>'

@@ -301,6 +301,13 @@ def test_the_summary_says_what_was_run(finished):
     assert {line["problem"] for line in lines.values()} == {"small"}
     assert lines["AdaCSFW"]["code"] == outcome.curves[1].path != ""
     assert [claim["problem"] for claim in table["claims"]] == ["small"] * 9
+    assert set(lines["CSFW"]["final"]) == {
+        "gap", "value", "epoch", "iteration", "lmo_calls", "projections", "cpu_seconds",
+        "nonzeros", "violation",
+    }  # fmt: skip
+    for name, q in lines["AdaCSFW"]["final"].items():
+        ends = [float(run[-1]._asdict()[name]) for run in outcome.curves[1].traces.values()]
+        assert (q["median"], q["lower"]) == (np.median(ends), np.quantile(ends, 0.25))
     assert "searches" not in table
     audit = outcome.extras["audit"]["small"]["step"]
     assert table["bounds_on_inner_steps"] == {"small": audit}

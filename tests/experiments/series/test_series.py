@@ -16,7 +16,7 @@ from adafw.experiments.convex.case import LinearMethod
 from adafw.experiments.convex.run import STALLED
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Curve
-from adafw.experiments.plan import parts_of, prepare, runs_of, searches_of
+from adafw.experiments.plan import parts_of, prepare, runs_of, searches_of, with_rates
 from adafw.experiments.series import figures, tables
 from adafw.experiments.series.advantage import (
     DOES_NOT_GROW,
@@ -345,6 +345,48 @@ def test_tables_tell_costs_and_times():
     assert tables._times("a", times) == [
         "a", "25", "2 s", "never", "≥ 3<br><small>[2, 4]</small>", "never", "500 ms", "-",
     ]  # fmt: skip
+
+
+def test_a_size_is_told_in_plain_numbers():
+    band = {"median": 3.0, "lower": 2.0, "upper": 4.0}
+    found = Ratio(0.5, {"median": 1.0}, {"median": 6.0}, band, ">=")
+    table = size(25, found, scale=7.0, mine=(1.0, 8.0), theirs=(1.0, 2.0)).table()
+    assert (table["problem"], table["dimension"]) == ("p25", 25)
+    assert table["first_objective_above_lower_bound"] == 7.0
+    for side, label, iteration, step in (
+        ("frank_wolfe", "a $", 2.0, 0.8), ("projected", "b", 0.5, 0.2),
+    ):  # fmt: skip
+        told = table[side]
+        assert told["algorithm"] == label
+        assert told["seconds_per_iteration"]["median"] == iteration
+        assert told["seconds_per_step_alone"]["median"] == step
+    assert table["goals"] == [{
+        "relative_gap": 0.5, "frank_wolfe_seconds": {"median": 1.0},
+        "projected_seconds": {"median": 6.0}, "ratio": band, "bound": ">=",
+    }]  # fmt: skip
+
+
+def test_rates_found_are_those_of_their_problem_and_method(file, tmp_path):
+    spec = load_spec(file)
+    parts = {case.name: tmp_path / case.name for case in spec.cases}
+    searches = searches_of(spec, parts, tmp_path)
+    assert {(item.role, item.seed) for item in searches} == {("search", 9001)}
+    for k, item in enumerate(searches):
+        left = {"exponent": 2 * k - 3, "settled": k > 0, "trials": [k], "made": {}}
+        item.file.write_text(json.dumps(left))
+    rated, tried = with_rates(spec, searches)
+    rates = [m.algorithm.step.learning_rate(0) for case in rated.cases for m in case.methods]
+    assert rates == pytest.approx([10**-1.5, 10**-0.5, 10**0.5, 10**1.5])
+    keys = ("problem", "algorithm", "exponent", "settled", "trials")
+    assert [tuple(found[key] for key in keys) for found in tried] == [
+        ("birkhoff-5", "AdaCSFW", -3, False, [0]), ("birkhoff-5", "AdaGrad", -1, True, [1]),
+        ("birkhoff-3", "AdaCSFW", 1, True, [2]), ("birkhoff-3", "AdaGrad", 3, True, [3]),
+    ]  # fmt: skip
+    assert not any(method.searched for case in rated.cases for method in case.methods)
+    (first, _), _ = (case.methods for case in rated.cases)
+    assert first.note.startswith("η by the paper's search on seed 9001")
+    again, tried = with_rates(spec, searches[:1])
+    assert [m.searched for case in again.cases for m in case.methods] == [False, True, True, True]
 
 
 THIRD = '{{ name = "AdaCSFW", label = "third", learning_rate = 0.1, batch_size = 5 }},'
