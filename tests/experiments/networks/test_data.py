@@ -120,7 +120,9 @@ def test_a_part_of_files_stands_in_for_them(monkeypatch):
     np.testing.assert_array_equal(
         data.train["x"], colour.x_train[data.train["y"]].transpose(0, 3, 1, 2)
     )
-    assert not load({"name": "cifar10", "rows": 5, "test_rows": 9}, "CifarNet").about["is_stand_in"]
+    whole = load({"name": "cifar10", "rows": 5, "test_rows": 9}, "CifarNet")
+    assert not whole.about["is_stand_in"]
+    assert whole.train["y"].tolist() == [0, 1, 2, 3, 4]  # all of them stay in their order
     assert load({"name": "cifar10", "test_rows": 2}, "CifarNet").about["shape"] == [5, 2]
 
 
