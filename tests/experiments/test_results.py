@@ -52,6 +52,10 @@ def test_band_of_what_cannot_be_drawn():
     assert quartile_band([flat], "cpu_seconds", "gap") is None
     still = trace(np.array([0.0, 0]), np.array([1.0, 1]))
     assert quartile_band([still], "cpu_seconds", "gap") is None
+    falling = trace(np.array([1.0, 2]), np.array([2.0, 1]))
+    assert quartile_band([falling, flat], "cpu_seconds", "gap") is None
+    once = trace(np.array([1.0, 2]), np.array([0.0, 1]))
+    assert quartile_band([falling, once], "cpu_seconds", "gap") is None
 
 
 def test_repeats_merge_to_median_times():
@@ -76,6 +80,8 @@ def test_seconds_to_a_gap():
     assert seconds_to(curve(a), 4) == 1
     assert seconds_to(curve(a), 2) == pytest.approx(1.5)  # even in the logarithm between records
     assert seconds_to(curve(a), 9) == 0
+    assert seconds_to(curve(a), 8) == 0
+    assert seconds_to(curve(a), 1) == 2  # what it ended with was reached
     assert seconds_to(curve(a), 0.5) == np.inf
 
 
