@@ -283,3 +283,18 @@ def test_numbers_and_settings_that_are_zero_are_told(wine, capsys):
     assert "<dt>fit intercept</dt><dd>False</dd>" in page
     assert "<dt>seed</dt><dd>0</dd>" in page
     assert "<dd>None</dd>" not in page
+
+
+def test_coefficients_of_twenty_classes_are_shown_and_the_others_counted():
+    from adafw.commands.report import MOST_SCORES, _coefficients
+
+    for more, told in ((0, ""), (1, "and 1 more classes"), (3, "and 3 more classes")):
+        count = MOST_SCORES + more
+        page = _coefficients(model(np.ones((count, 2)), np.arange(float(count)), parts=count))
+        assert re.findall(r"<h3>(.*?)</h3>", page) == [str(k) for k in range(MOST_SCORES)]
+        assert page.count("intercept 0") == MOST_SCORES
+        assert ("more classes" in page) == bool(told)
+        assert told in page
+    page = _coefficients(model([[1.0, -2.0]], np.array(["no", "yes <"])))
+    assert "Positive coefficients speak for yes &lt;, negative ones for no." in page
+    assert "<h3>" not in page
