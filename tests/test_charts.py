@@ -103,12 +103,16 @@ def test_axes_and_their_ticks_in_numbers():
     assert Axis(1.0, 5.0, 0, 1).place(np.array([2.0])) == 0.25
     assert (Axis.around(-one, 3, 7).low, Axis.around(-one, 3, 7).high) == (-6, -2)
     assert Axis.around(np.array([1.0, 3.0]), 3, 7) == Axis(1.0, 3.0, 3, 7, False)
+    assert Axis.around(np.array([5.0, 100.0]), 3, 7, True) == Axis(5.0, 100.0, 3, 7, True)
 
 
 def test_numbers_on_a_logarithmic_axis_stay_short():
     written = [charts._written(v, 3, True) for v in (1e-9, 0.01, 0.00999, 9999.0, 1e4, 2.5e6)]
     assert written == ["1e-9", "0.01", "9.99e-3", "1e+04", "1e4", "2.5e6"]
     assert charts._written(1e-9, 3, False) == "1e-09"
+    assert [charts._written(1.23456e-5, digits, True) for digits in (3, 5)] == [
+        "1.23e-5", "1.2346e-5",
+    ]  # fmt: skip
     assert [charts._digits(v) for v in ([1.0, 2.0], [1.0001, 1.0002])] == [3, 5]
 
 
@@ -165,3 +169,13 @@ def test_a_single_point_and_names_below_in_numbers():
     nothing = tree.fromstring(line_chart([], "a", "b", width=300, height=100))
     (text,) = nothing.iter(f"{SVG}text")
     assert (text.get("x"), text.get("y")) == ("150", "50")
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_points_without_an_x_are_left_out_as_those_without_a_y(wrong):
+    x, y = np.array([0.0, wrong, 2.0, 4.0]), np.array([10.0, 20.0, wrong, 30.0])
+    svg = tree.fromstring(line_chart([Polyline(x, y)], "a", "b"))
+    (line,) = svg.iter(f"{SVG}polyline")
+    assert line.get("points") == "62.0,210.0 408.0,12.0"
+    nothing = line_chart([Polyline(np.array([wrong]), np.array([1.0]))], "a", "b")
+    assert "nothing to draw" in nothing

@@ -112,3 +112,17 @@ def test_tune_prints_its_table(capsys, toml):
     assert code == 0
     assert "<- best by gap" in out
     assert out.splitlines()[-1].startswith("learning_rate = ")
+
+
+def test_a_thing_of_the_wrong_kind_ends_with_2_and_a_sentence(capsys, toml, tmp_path):
+    path = tmp_path / "other.toml"
+    path.write_text('goals = ["low"]\n' + TOML)
+    code, _, err = run(capsys, "reproduce", str(path), "--out", str(tmp_path / "out"))
+    assert (code, err) == (2, "Error: goals must be a number, got str.\n")
+
+
+def test_defaults_are_told(capsys):
+    text = " ".join(run(capsys, "fit", "--help")[1].split())
+    for words in ("[default: 100.0]", "[default: l1]", "[default: 5;", "[default: best]"):
+        assert words in text
+    assert "[default: None]" not in text

@@ -24,6 +24,8 @@ def test_records_of_minimize_are_logged(tmp_path):
     found = [e.tensor_proto.float_val[0] for e in events]
     np.testing.assert_allclose(found, result.trace["gap"], rtol=1e-6)
     assert [e.step for e in log.Tensors("accuracy")] == [10]
+    columns = set(result.trace.columns) - {"iteration"}  # that is the step
+    assert set(log.Tags()["tensors"]) == columns | {"accuracy"}
 
 
 def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):

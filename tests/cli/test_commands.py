@@ -463,3 +463,77 @@ def test_what_cannot_be_done_on_workers_is_refused(tmp_path, monkeypatch, change
     fitting.Files(**given)
     with pytest.raises(click.UsageError, match=message):
         fitting.Files(**{**given, **changes})
+
+
+def test_a_fit_that_was_interrupted_ends_with_130(data, model, monkeypatch, capsys):
+    kept = LinearModelFile.load(model)
+    for interrupted, code in ((True, 130), (False, 0)):
+        fitted = SimpleNamespace(interrupted=interrupted)
+        done = SimpleNamespace(model=kept, fitted=fitted, test=None)
+        monkeypatch.setattr(fitting, "fit_file", lambda *_, done=done: done)
+        found = run(capsys, "fit", data, "--radius", 3, "--json")
+        assert found[0] == code
+        assert json.loads(found[1])["classes"] == [-1, 1]  # what there is, is told
+
+
+def test_checkpoints_are_written_as_often_as_asked_for(data, tmp_path, monkeypatch, capsys):
+    asked = []
+
+    class Kept(fitting.Checkpoint):
+        def __init__(self, *rest):
+            asked.append(rest)
+            super().__init__(*rest)
+
+    monkeypatch.setattr(fitting, "Checkpoint", Kept)
+    words = ["fit", data, "--radius", 3, "--checkpoint", tmp_path / "c"]
+    run(capsys, *words, "--checkpoint-every", 2.5)
+    run(capsys, *words)
+    assert [rest[2] for rest in asked] == [2.5, 10.0]
+    assert [rest[0] for rest in asked] == [str(tmp_path / "c")] * 2
+
+
+def test_the_task_asked_for_is_done(tmp_path, capsys):
+    """Whole numbers of two kinds are classes, unless it is said that they are numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    np.save(tmp_path / "d.npy", np.column_stack([X, X[:, 0] > 0]))
+    found = {}
+    for task in ("auto", "classification", "regression"):
+        words = ["--task", task, "--radius", 1, "-o", tmp_path / "m", "--json"]
+        shown = json.loads(run(capsys, "fit", tmp_path / "d.npy", *words)[1])
+        found[task] = (shown["settings"]["task"], shown["settings"]["loss"], shown["classes"])
+    assert found["auto"] == found["classification"] == ("classification", "logistic", [0, 1])
+    assert found["regression"] == ("regression", "squared", None)
+
+
+def test_labels_are_one_column_and_the_features_of_the_format_given(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    with open(tmp_path / "rows", "wb") as file:
+        np.save(file, X)
+    words = ["fit", tmp_path / "rows", "--format", "npy", "--radius", 1, "-o", tmp_path / "m"]
+    np.save(tmp_path / "y.npy", X[:, 0])
+    assert run(capsys, *words, "--labels", tmp_path / "y.npy")[0] == 0
+    assert LinearModelFile.load(tmp_path / "m").n_features == 3
+    np.save(tmp_path / "y.npy", X[:, :1])
+    code, _, err = run(capsys, *words, "--labels", tmp_path / "y.npy")
+    assert (code, "y.npy must hold 12 targets, one a row." in err) == (2, True)
+
+
+def test_a_path_over_a_set_without_a_radius_is_refused_before_the_file_is_read(tmp_path, capsys):
+    words = ["--constraint", "box", "-p", "lower=0", "-p", "upper=1"]
+    for more in (["--radius-path", tmp_path / "p"], ["--radius", "cv"]):
+        code, _, err = run(capsys, "fit", tmp_path / "none.svm", *words, *more)
+        assert (code, "must be the name of a set with a radius" in err) == (2, True), err
+    assert run(capsys, "fit", tmp_path / "none.svm", *words)[0] == 1
+
+
+def test_scores_are_of_the_format_given(tmp_path, capsys):
+    (tmp_path / "rows").write_text("a,kind\n1,x\n2,y\n1.5,x\n3,y\n")
+    words = ["--format", "csv"]
+    assert (
+        run(capsys, "fit", tmp_path / "rows", *words, "--radius", 9, "-o", tmp_path / "m")[0] == 0
+    )
+    code, out, _ = run(capsys, "score", tmp_path / "m", tmp_path / "rows", *words, "--json")
+    assert (code, json.loads(out)["rows"]) == (0, 4)
+    code, out, _ = run(capsys, "predict", tmp_path / "m", tmp_path / "rows", *words)
+    assert (code, len(out.splitlines())) == (0, 4)

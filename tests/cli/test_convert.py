@@ -93,3 +93,25 @@ def test_parts_of_another_width(folder, capsys, tmp_path, width):
     else:
         assert code == 0
         assert len(out.splitlines()) == 2000
+
+
+def test_zero_is_a_seed_too(folder, capsys, tmp_path):
+    orders = []
+    for words in ([], ["--shuffle", 0], ["--shuffle", 1]):
+        run(capsys, "convert", folder / "text.svm", tmp_path / "parts", *words)
+        orders.append(load_parts(tmp_path / "parts")[0].indices[:40].tolist())
+    assert orders[0] != orders[1] != orders[2]
+    assert json.loads((tmp_path / "parts" / "manifest.json").read_text())["shuffle"] == 1
+
+
+def test_a_live_line_may_be_had_without(folder, capsys, tmp_path, monkeypatch):
+    asked = []
+
+    def called(data, parts, **options):
+        asked.append(options["progress"])
+        raise ValueError("enough")
+
+    monkeypatch.setattr("adafw.io.parts.libsvm_to_parts", called)
+    for words in ([], ["--quiet"]):
+        assert run(capsys, "convert", folder / "text.svm", tmp_path / "p", *words)[0] == 2
+    assert asked == [None, False]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from html import escape
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -177,3 +178,123 @@ def test_bars_are_as_long_as_coefficients_are_large():
     many = report._bars(np.arange(1.0, report.TOP + 4), [str(k) for k in range(99)])
     assert many.count("<i class") == report.TOP
     assert "and 3 smaller ones" in many
+
+
+def model(coef, classes=None, parts=1, **changes):
+    part = {
+        "value": 2.0, "gap": 0.25, "lower_bound": 1.75, "status": "converged", "algorithm": "FW",
+        "iterations": 3, "violation": 0.0, "seconds": 1.5,
+    }  # fmt: skip
+    header = {
+        "settings": {"fit_intercept": True, "radius": 10.0}, "features": None, "zero_based": None,
+        "certificate": [dict(part) for _ in range(parts)], **changes,
+    }  # fmt: skip
+    return LinearModelFile(np.array(coef), np.zeros(len(coef)), classes, header)
+
+
+def test_features_with_negative_coefficients_are_used_and_no_seconds_are_none():
+    from adafw.commands.report import _tiles
+
+    one = model([[0.0, -1.0, 2.0, 0.0]])
+    assert '<span class="key">2 of 4</span>' in _tiles(one, None)
+    two = model([[1.0], [1.0]], parts=2)
+    two.header["certificate"][0]["seconds"] = None  # was not started
+    assert '<small>seconds</small><span class="key">1.5</span>' in _tiles(two, None)
+
+
+def test_columns_are_numbered_as_the_file_counts_them():
+    from adafw.commands.report import feature_names
+
+    for zero_based, first in ((None, 0), (True, 0), (False, 1)):
+        found = feature_names(model([[1.0, 2.0]], zero_based=zero_based))
+        assert found == [f"feature {first}", f"feature {first + 1}"]
+    assert feature_names(model([[1.0]], features=["a"], zero_based=False)) == ["a"]
+
+
+def test_certificates_are_named_by_class_where_there_are_several():
+    from adafw.commands.report import _certificate
+
+    def cells(some):
+        return [re.findall(r"<td([^>]*)>(.*?)</td>", row) for row in some.split("<tr")[2:]]
+
+    classes = np.array(["a", "<b>", "c"])
+    rows = cells(_certificate(model(np.ones((3, 2)), classes, parts=3)))
+    assert [row[0][1] for row in rows] == ["a", "&lt;b&gt;", "c"]
+    assert [k for k, (style, _) in enumerate(rows[0]) if "class=n" in style] == [1, 2, 3, 6, 7]
+    (row,) = cells(_certificate(model(np.ones((3, 2)), classes)))  # all classes in one fit
+    assert [k for k, (style, _) in enumerate(row) if "class=n" in style] == [0, 1, 2, 5, 6]
+    assert [text for _, text in row] == ["2", "0.25", "1.75", "converged", "FW", "3", "0"]
+
+
+def fits(*runs):
+    """Fits with (value, lower bound) of their records."""
+    made = []
+    for run in runs:
+        value, bound = np.array(run, float).T
+        trace = {"epoch": np.arange(1.0, len(run) + 1), "gap": value - bound, "value": value,
+                 "lower_bound": bound}  # fmt: skip
+        made.append(SimpleNamespace(trace=trace, value=value[-1]))
+    return SimpleNamespace(fits=tuple(made))
+
+
+def lines(page):
+    return [len(points.split()) for points in re.findall(r'<polyline points="([^"]*)"', page)]
+
+
+def test_bounds_are_drawn_once_they_say_something():
+    from adafw.commands.report import _convergence
+
+    one = model([[1.0]])
+    page = _convergence(one, fits([(4, -9), (3, 1), (3, 2)]))
+    assert lines(page) == [3, 3, 2]  # of the first record the bound says nothing
+    assert "proven lower bound" in page
+    several = model([[1.0], [1.0], [1.0]], np.array(["a", "b", "c"]), parts=3)
+    page = _convergence(several, fits(*[[(4, 0), (3, 1)]] * 3))
+    assert lines(page) == [2] * 6
+    assert "proven lower bound" not in page
+
+
+def test_the_choice_of_a_radius_is_drawn_with_its_errors():
+    from adafw.commands.report import _search
+
+    search = {
+        "folds": 3, "rule": "one_se", "radii": [1.0, 10.0, 100.0, 1000.0],
+        "mean_scores": [0.5, 0.75, 1.0, None], "standard_errors": [0.25, 0.25, 0.25, None],
+    }  # fmt: skip
+    page = "".join(_search(model([[1.0]], search=search)))
+    assert "Radius 10 has the smallest within one standard error of the best of 4 radii" in page
+    curves = [
+        [float(point.split(",")[1]) for point in points.split()]
+        for points in re.findall(r'<polyline points="([^"]*)"', page)
+    ]
+    mean, low, high = curves  # pixels count from above
+    assert all(h < m < b for h, m, b in zip(high, mean, low, strict=True))
+    assert len(mean) == 3
+    assert _search(model([[1.0]])) == []
+
+
+def test_numbers_and_settings_that_are_zero_are_told(wine, capsys):
+    from adafw.commands.report import _number
+
+    assert [_number(v) for v in (None, 0.0, -1.5e-9)] == ["nan", "0", "\u22121.5e\u221209"]
+    words = ["--radius", 2, "--no-intercept", "--seed", 0, "-o", wine / "m"]
+    assert run(capsys, "fit", wine / "train.csv", *words, "--report", wine / "r.html")[0] == 0
+    page = (wine / "r.html").read_text().split("<h2>Settings</h2>")[1]
+    assert "<dt>fit intercept</dt><dd>False</dd>" in page
+    assert "<dt>seed</dt><dd>0</dd>" in page
+    assert "<dd>None</dd>" not in page
+
+
+def test_coefficients_of_twenty_classes_are_shown_and_the_others_counted():
+    from adafw.commands.report import MOST_SCORES, _coefficients
+
+    for more, told in ((0, ""), (1, "and 1 more classes"), (3, "and 3 more classes")):
+        count = MOST_SCORES + more
+        page = _coefficients(model(np.ones((count, 2)), np.arange(float(count)), parts=count))
+        assert re.findall(r"<h3>(.*?)</h3>", page) == [str(k) for k in range(MOST_SCORES)]
+        assert page.count("intercept 0") == MOST_SCORES
+        assert ("more classes" in page) == bool(told)
+        assert told in page
+    page = _coefficients(model([[1.0, -2.0]], np.array(["no", "yes <"])))
+    assert "Positive coefficients speak for yes &lt;, negative ones for no." in page
+    assert "<h3>" not in page

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,20 +12,33 @@ import pytest
 
 from adafw import losses
 from adafw.cli import main
+from adafw.commands.cluster import client_of
 from adafw.commands.fitting import (
     Files,
+    _certificate,
     _choose,
     _data,
+    _targets,
+    _way_on,
     default_output,
     describe_model,
     describe_scores,
 )
-from adafw.commands.options import as_number, clean, in_options, parameters, refuse_same_file
+from adafw.commands.options import (
+    as_number,
+    clean,
+    in_options,
+    parameters,
+    refuse_same_file,
+    settings_of,
+)
 from adafw.commands.predict import _lines, columns_of
+from adafw.commands.radius import search_radius, write_path
 from adafw.commands.reproduce import Display
 from adafw.commands.score import _Tally
 from adafw.fitting import Deadline, Design, LinearModelFile, LinearPredictor, Settings
 from adafw.fitting.radii import Problem
+from adafw.objectives.base import Unavailable
 from adafw.sklearn import FrankWolfeClassifier
 
 
@@ -61,6 +75,8 @@ def files(*parts, **changes):
         (["a-12.svm", "a-01.svm"], "a"),
         (["1.svm", "2.svm"], "parts"),
         (["x/b.svm", "x/c.svm"], "x/parts"),
+        (["ab-1.svm", "c.svm", "ab-2.svm"], "parts"),
+        (["ac.svm", "ab.svm", "ad.svm", "ac.svm"], "a"),
     ],
 )
 def test_parts_are_named_by_what_they_begin_with(parts, name, tmp_path, monkeypatch):
@@ -80,6 +96,15 @@ def test_parts_are_named_by_what_they_begin_with(parts, name, tmp_path, monkeypa
         (dict(workers=2, output="m", scheduler="tcp://x"), "--scheduler with --workers cannot"),
         (dict(output="m"), "DATA must be one file, got 2"),
         (dict(workers=2, output="none/m"), "none/m must lie in a directory that exists"),
+        (dict(output="m", radius_path="none/p"), "none/p must lie in a directory that exists"),
+        (dict(output="m", checkpoint="none/c"), "none/c must lie in a directory that exists"),
+        (dict(output="m", plot="none/p.png"), "none/p.png must lie in a directory that exists"),
+        (dict(output="m", plot="p", checkpoint="p"), "--plot must be another file"),
+        (
+            dict(output="m", report="t.svm", test="t.svm"),
+            "--report must be another file than --test",
+        ),
+        (dict(output="m", radius_path="a.svm"), "--radius-path must be another file"),
     ],
 )
 def test_what_cannot_be_is_refused_before_any_work(changes, message, tmp_path, monkeypatch):
@@ -272,3 +297,120 @@ def test_a_search_and_a_path_leave_time_for_the_fit(limit, shares, monkeypatch, 
     _, chosen = _choose(problem, asked, Deadline(limit))
     assert chosen.radius == 3.0
     assert seen == pytest.approx([1000 * share for share in shares], rel=0.02)
+
+
+def test_what_was_done_before_a_cluster_was_lost():
+    lost = Unavailable("it is gone")
+    lost.resume = None
+    assert _way_on(lost, files("d", output="m")).startswith(", with --checkpoint FILE if")
+    kept = files("d", output="m", checkpoint="c")
+    assert _way_on(lost, kept) == ""
+    lost.resume = "state"
+    assert _way_on(lost, kept) == " with --resume: c is where it was"
+
+
+def test_targets_are_of_the_precision_asked_for():
+    y = np.array([0.1, 0.7, 0.3])
+    for dtype in ("float32", "float64"):
+        (vector,) = _targets(y, Settings(), "regression", dtype).vectors
+        assert vector.dtype == np.dtype(dtype)
+    found = _targets(np.array(["b", "a", "c"]), Settings(), "classification", "float32")
+    assert found.classes.tolist() == ["a", "b", "c"]
+
+
+def test_a_certificate_is_that_of_the_fit_and_of_its_last_record():
+    rows = [SimpleNamespace(epoch=k, nonzeros=10 + k, wall_seconds=0.5 * k) for k in (1, 2, 3)]
+    fit = SimpleNamespace(
+        value=4.0, gap=0.5, lower_bound=3.5, violation=0.25, status="converged", n_iter=7,
+        algorithm="FW", learning_rate=None, trace=rows,
+    )  # fmt: skip
+    assert _certificate(fit) == {
+        "value": 4.0, "gap": 0.5, "lower_bound": 3.5, "violation": 0.25, "status": "converged",
+        "iterations": 7, "epochs": 3, "algorithm": "FW", "learning_rate": None, "nonzeros": 13,
+        "seconds": 1.5,
+    }  # fmt: skip
+
+
+def test_a_model_whose_radius_was_chosen_tells_its_score():
+    search = {"folds": 4, "rule": "one_se", "radii": [1.0, 2.0, 4.0],
+              "mean_scores": [0.5, 0.75, 0.8]}  # fmt: skip
+    text = describe_model(model(search=search), "m")
+    assert "chosen by 4 folds (rule one_se): mean score 0.75" in text
+    search["mean_scores"][1] = None
+    assert "mean score nan" in describe_model(model(search=search), "m")
+
+
+def test_an_older_word_for_seconds_counts_where_the_new_one_is_missing():
+    given = {option.name: option.default for option in fields(Settings)}
+    given |= {"constraint_params": (), "learning_rate": "auto", "radius": "2.5"}
+    for limit, older, found in ((None, 5.0, 5.0), (3.0, 5.0, 3.0), (3.0, None, 3.0)):
+        options = {**given, "max_seconds": limit, "time_limit": older, "other": 1}
+        settings = settings_of(options)
+        assert settings.max_seconds == found
+        assert (settings.radius, settings.constraint_params) == (2.5, None)
+        assert options == {"other": 1}
+
+
+def test_numbers_are_no_labels_of_words_nor_words_of_numbers():
+    for classes, wrong in ((np.array([1.0, 2.0]), ["1.0"]), (np.array(["a", "b"]), [1.0])):
+        tally = _Tally(LinearPredictor(np.ones((1, 1)), np.zeros(1), classes, losses.Logistic()))
+        with pytest.raises(ValueError, match=f"targets must be labels such as {classes[0]}, got"):
+            tally.add(np.ones((1, 1)), np.array(wrong))
+
+
+def test_the_rule_chooses_the_radius():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + rng.normal(size=40)
+    given = Problem(X, y, None, Settings(tol=1e-3), "regression", None)
+    best, small = (search_radius(given, 4, rule, Deadline(None)) for rule in ("best", "one_se"))
+    assert best.scores.means.tolist() == small.scores.means.tolist()
+    assert small.chosen < best.chosen == best.scores.means.argmax()
+    assert small.radius < best.radius
+    assert small.plain()["rule"] == "one_se"
+
+
+@pytest.mark.parametrize(("given", "told"), [((2, None), "2 here"), ((None, "tcp://x"), "tcp://x")])
+def test_a_client_is_of_so_many_workers_or_of_a_scheduler(given, told, monkeypatch):
+    cluster = pytest.importorskip("adafw.distributed.cluster")
+    ended = []
+
+    @contextlib.contextmanager
+    def there(what):
+        yield what
+        ended.append(what)
+
+    monkeypatch.setattr(cluster, "local_client", lambda workers: there(f"{workers} here"))
+    monkeypatch.setattr(cluster, "connected", there)
+    with client_of(*given) as client:
+        assert client == told
+    assert ended == [told]
+    with client_of(None, None) as client:
+        assert client is None
+
+
+def test_folds_of_classes_have_as_many_of_each():
+    """At the smallest radius all are taken for the common class: one of each fold is not."""
+    rng = np.random.default_rng(3)
+    y = np.array(["no"] * 36 + ["yes"] * 3)
+    given = Problem(rng.normal(size=(39, 2)), y, None, Settings(), "classification", np.unique(y))
+    found = search_radius(given, 3, "best", Deadline(None))
+    np.testing.assert_allclose(found.scores.scores[0], 12 / 13)
+
+
+def test_a_search_that_has_no_time_left_says_so():
+    X = np.random.default_rng(3).normal(size=(30, 2))
+    given = Problem(X, X[:, 0], None, Settings(), "regression", None)
+    with pytest.raises(ValueError, match="no radius has a finite score"):
+        search_radius(given, 3, "best", Deadline(0.0))
+
+
+def test_features_of_either_sign_are_counted_along_a_path(tmp_path):
+    X = np.random.default_rng(3).normal(size=(30, 4))
+    given = Problem(X, X @ [1.0, -2.0, 0.0, -0.5], None, Settings(), "regression", None)
+    write_path(str(tmp_path / "p"), given, None, Deadline(None))
+    rows = [line.split(",") for line in (tmp_path / "p").read_text().splitlines()]
+    counts = [int(row[3]) for row in rows[1:]]
+    assert counts[:2] == [1, 1]
+    assert counts[-1] >= 3
+    assert [float(row[0]) for row in rows[1:]] == sorted(float(row[0]) for row in rows[1:])

@@ -149,12 +149,29 @@ def test_fit_on_a_running_cluster(client, parts_of_text, tmp_path, capsys):
     assert there["model"] == str(tmp_path / "part.model")
     assert there["data"]["file"] == "part"
     assert there["data"]["X"]["shape"] == [120, 14]
+    assert (there["features"], there["zero_based"]) == (None, False)
+    assert (here["features"], here["zero_based"]) == (None, False)
     for model in (here, there):
         assert model["certificate"][0]["status"] == "converged"
     ours, theirs = (m["certificate"][0]["value"] for m in (there, here))
     assert ours == pytest.approx(theirs, rel=1e-7)
     assert run("predict", tmp_path / "part.model", whole) == 0
     assert len(capsys.readouterr().out.split()) == 120
+
+
+def test_columns_of_parts_keep_their_names(client, tmp_path, capsys):
+    """The target is left out wherever it stands; numbers are of the precision asked for."""
+    rng = np.random.default_rng(0)
+    for k in range(2):
+        rows = [f"{a:.6f},{a - b > 0:d},{b:.6f}" for a, b in rng.normal(size=(15, 2))]
+        (tmp_path / f"part-{k}.csv").write_text("\n".join(["long,kind,wide", *rows]) + "\n")
+    names = [tmp_path / f"part-{k}.csv" for k in range(2)]
+    options = ("--scheduler", client.scheduler.address, "--radius", 3, "--dtype", "float32")
+    assert run("fit", *names, *options, "--target", "kind", "--json") == 0
+    there = json.loads(capsys.readouterr().out)
+    assert (there["features"], there["target"]) == (["long", "wide"], "kind")
+    assert there["classes"] == [0, 1]
+    assert there["settings"]["dtype"] == "float32"
 
 
 def test_a_fit_that_lost_its_cluster_goes_on(client, parts_of_text, tmp_path, capsys, monkeypatch):

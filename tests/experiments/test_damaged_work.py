@@ -90,7 +90,9 @@ def test_a_damaged_state_is_set_aside_and_the_run_done_again(work):
         assert not item.state_file.exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"status": 1}', "nan" * 9, "[" * 99_999])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"status": 1}', "nan" * 9, "[" * 99_999, "7", "null"]
+)
 def test_a_damaged_outcome_is_set_aside(work, content):
     _, items, _ = work
     perform(items[0])

@@ -196,3 +196,102 @@ def test_data_of_another_folder_are_kept_apart(tmp_path, monkeypatch):
         generated.append(parts_of(load_spec("made.toml").cases[0], tmp_path))
     assert read[0] != read[1]
     assert generated[0] == generated[1]  # they lie in no folder
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('{ name = "CSFW" }', '{ name = "CSFW", note = 3 }', "note must be a text"),
+        ("loss =", "goals = 0.5\nloss =", "goals must be a list of numbers"),
+        ("loss =", "goals = [0]\nloss =", "goals must be a number"),
+        ("loss =", "search = 3\nloss =", "search must be a table"),
+        ("loss =", "repeats = 0\nloss =", "repeats must be an integer"),
+        ("loss =", "repeats = 1.5\nloss =", "repeats must be an integer"),
+        ("loss =", "seeds = [1, -1]\nloss =", "seeds must be an integer"),
+        ("loss =", "seeds = []\nloss =", "seeds must be different, at least one"),
+        ("loss =", "search = { max_epochs = 1 }\nloss =", "must come together"),
+        ('[{ name = "CSFW" }]', "[]", "algorithms must be given"),
+        ('{ name = "support_vector", m = 10, n = 3 }', "{}", "data must be given"),
+        ("loss =", 'problems = "none"\nloss =', "problems must be a list of tables"),
+        ('{ name = "CSFW" }', '{ label = "a", gradient = "CSFW", step = "NewtonStep", k = 2 }',
+         "algorithm 'a' must have the keys gradient, step only, got 'k'"),
+    ],
+)  # fmt: skip
+def test_more_mistakes_are_told_before_any_work(tmp_path, old, new, message):
+    assert old in MINIMAL
+    with pytest.raises((ValueError, TypeError), match=message):
+        load(tmp_path, MINIMAL.replace(old, new, 1))
+
+
+def test_names_of_problems_become_names_of_files(tmp_path):
+    problem = MINIMAL.replace("budget = { max_epochs = 1 }\n", "")
+    text = f"budget = {{ max_epochs = 1 }}\n[[problems]]\nname = 'a'\n{problem}"
+    assert load(tmp_path, text).cases[0].name == "a"
+    for wrong in ("../a", "a b", "..", ""):
+        with pytest.raises(ValueError, match=r"the name of a problem must be|name must be given"):
+            load(tmp_path, text.replace("'a'", f"'{wrong}'"))
+
+
+def test_a_search_has_a_budget_of_its_own_that_is_checked(tmp_path):
+    text = MINIMAL.replace('{ name = "CSFW" }', '{ name = "AdaCSFW", learning_rate = "search" }')
+    spec = load(tmp_path, "search = { max_iterations = 7 }\n" + text)
+    assert spec.search == {"max_iterations": 7}
+    with pytest.raises(ValueError, match="budget must set one of"):
+        load(tmp_path, "search = { gap_tolerance = 0.1 }\n" + text)
+
+
+@pytest.mark.parametrize(
+    "limit", ["max_iterations", "max_epochs", "max_seconds", "max_cpu_seconds", "max_lmo_calls"]
+)
+def test_every_limit_alone_is_a_budget(tmp_path, limit):
+    spec = load(tmp_path, MINIMAL.replace("max_epochs", limit))
+    assert spec.budget == {limit: 1}
+
+
+def test_a_tolerance_goes_without_claims(tmp_path):
+    text = MINIMAL.replace("max_epochs = 1", "max_epochs = 1, gap_tolerance = 0.1, record_every=3")
+    assert load(tmp_path, text).budget == {
+        "max_epochs": 1, "gap_tolerance": 0.1, "record_every": 3,
+    }  # fmt: skip
+
+
+def test_what_a_file_says_of_itself(tmp_path):
+    spec = load(tmp_path, MINIMAL)
+    assert (spec.title, spec.repeats, spec.notes, spec.claims, spec.goals) == (
+        "mine",
+        1,
+        (),
+        (),
+        (),
+    )
+    text = 'name = "x"\ntitle = "T"\nrepeats = 3\nnotes = ["n"]\nseeds = [4, 2]\n' + MINIMAL
+    spec = load(tmp_path, text + "[quick]\nseeds = [2]\n[full]\nrepeats = 9\n")
+    assert (spec.name, spec.title, spec.repeats, spec.notes) == ("x", "T", 3, ("n",))
+    assert spec.seeds == (4, 2)
+    assert (spec.form, spec.quick, spec.reduced) == ("reduced", False, True)
+    forms = {form: load(tmp_path, text + "[quick]\nseeds = [2]\n[full]\nrepeats = 9\n",
+                        **{form: True}) for form in ("quick", "full")}  # fmt: skip
+    assert {form: found.form for form, found in forms.items()} == {"quick": "quick", "full": "full"}
+    assert (forms["quick"].seeds, forms["full"].seeds) == ((2,), (4, 2))
+    assert (forms["quick"].repeats, forms["full"].repeats) == (3, 9)
+
+
+def test_data_of_another_home_are_kept_apart(tmp_path, monkeypatch):
+    case = load(tmp_path, MINIMAL).cases[0]
+    found = set()
+    for home in ("one", "two", None):
+        if home is None:
+            monkeypatch.delenv("ADAFW_DATA")
+        else:
+            monkeypatch.setenv("ADAFW_DATA", str(tmp_path / home))
+        found.add(parts_of(case, tmp_path))
+        assert parts_of(case, tmp_path) in found
+    assert len(found) == 3
+
+
+def test_a_shape_is_height_and_width(tmp_path):
+    text = MINIMAL.replace('"L1Ball"', '"NuclearBall"').replace("n = 3", "n = 6")
+    case = load(tmp_path, "shape = [3, 2]\n" + text).cases[0]
+    data = case.dataset()
+    assert case.shape == (3, 2)
+    assert case.objective(data.A, data.y).shape == (3, 2)

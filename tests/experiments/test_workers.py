@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 
 import adafw
 from adafw.experiments import load_spec, reproduce, workers
-from adafw.experiments.plan import parts_of, prepare, runs_of
-from adafw.experiments.work import Stopped
+from adafw.experiments.plan import about_file, parts_of, prepare, runs_of
+from adafw.experiments.reproduce import _perform
+from adafw.experiments.work import Stopped, digest, listen_to, source
 from adafw.recorder import Trace
 
 TIMES = ("cpu_seconds", "wall_seconds")
@@ -222,6 +224,165 @@ def test_a_change_of_settings_runs_again(toml, tmp_path):
     other.write_text(toml.read_text().replace("max_iterations = 60", "max_iterations = 50"))
     common = {item.file for item in first} & {item.file for item in items(other, tmp_path)}
     assert all(file.name.startswith("reference") for file in common)  # it has its own budget
+
+
+def names(text, folder):
+    """The names of the files of all runs, by role, label and seed."""
+    path = folder / "small.toml"
+    path.write_text(text)
+    spec = load_spec(path)
+    parts = {case.name: parts_of(case, folder) for case in spec.cases}
+    found = runs_of(spec, parts, folder)
+    assert len({item.file for item in found}) == len(found)
+    assert len({item.state_file for item in found}) == len(found)
+    return [((item.role, item.method.label, item.seed), item.file.name) for item in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seed = 4", "seed = 5"),
+        ('"SquaredHinge"', '"Logistic"'),
+        ("radius = 1.0", "radius = 2.0"),
+        ('loss = "SquaredHinge"', 'loss = "SquaredHinge"\nshape = [4, 3]'),
+    ],
+)
+def test_whatever_changes_an_outcome_changes_the_name_of_its_file(toml, tmp_path, old, new):
+    text = toml.read_text()
+    assert old in text
+    first, other = (dict(names(some, tmp_path)) for some in (text, text.replace(old, new)))
+    assert first == dict(names(text, tmp_path))
+    assert first.keys() == other.keys()
+    assert not set(first.values()) & set(other.values())
+
+
+def test_the_name_of_a_run_s_file_tells_the_method_its_label_and_the_version(
+    toml, tmp_path, monkeypatch
+):
+    text = toml.read_text()
+    first = dict(names(text, tmp_path))
+
+    def same(changed):
+        return {key for key, name in names(changed, tmp_path) if first.get(key) == name}
+
+    rate = same(text.replace('"10^-1/2"', '"10^-1"'))
+    assert {label for _, label, _ in first.keys() - rate} == {"AdaCSFW"}
+    renamed = text.replace('name = "CSFW"\n', 'name = "CSFW"\nlabel = "C"\n', 1)
+    assert not set(dict(names(renamed, tmp_path)).values()) & {
+        name for (_, label, _), name in first.items() if label == "CSFW"
+    }
+    monkeypatch.setattr(adafw, "__version__", "0.0.0")
+    assert not same(text)
+
+
+def test_repeats_have_files_of_their_own_and_extras_the_first_seed(toml, tmp_path):
+    text = toml.read_text().replace("seeds = [1, 2, 3]", "seeds = [7, 2]\nrepeats = 2")
+    found = [key for key, _ in names(text, tmp_path)]
+    labels = ["CSFW", "AdaCSFW", "AdaGrad + CSFW", "direct"]
+    runs = [("run", label, seed) for seed in (7, 2) for label in labels]
+    assert found == [*runs, *runs, ("audit", "AdaCSFW", 7), ("reference", "reference", 7)]
+    other = dict(names(text.replace("[7, 2]", "[2, 7]"), tmp_path))
+    extras = {name for key, name in names(text, tmp_path) if key[0] != "run"}
+    assert not extras & set(other.values())
+
+
+def test_the_order_of_keys_makes_no_other_thing():
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    assert digest({"b": [3, 2]}) != digest({"b": [2, 3]})
+
+
+def test_the_mark_of_the_source_is_that_of_all_its_files(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    marks = set()
+    for outer, inner in ((1, 1), (2, 1), (2, 2)):
+        (tmp_path / "__init__.py").write_text(f"a = {outer}")
+        (tmp_path / "inner" / "b.py").write_text(f"b = {inner}")
+        monkeypatch.setattr(adafw, "__file__", str(tmp_path / "__init__.py"))
+        marks.add(source.__wrapped__())
+    assert len(marks) == 3
+    (tmp_path / "inner" / "note.txt").write_text("c")
+    assert source.__wrapped__() in marks
+
+
+def test_data_are_made_unless_they_and_what_they_are_are_there(toml, tmp_path):
+    spec = load_spec(toml, quick=True)
+    (case,) = spec.cases
+    parts = parts_of(case, tmp_path)
+    prepare(spec, case, parts)
+    whole, about = sorted(parts.iterdir()), about_file(parts).read_text()
+    about_file(parts).unlink()
+    prepare(spec, case, parts)
+    assert about_file(parts).read_text() == about
+    shutil.rmtree(parts)
+    prepare(spec, case, parts)
+    assert sorted(parts.iterdir()) == whole
+    before = parts.stat().st_ino
+    prepare(spec, case, parts)
+    assert parts.stat().st_ino == before
+
+
+class Counting:
+    """A bar that counts."""
+
+    def __init__(self):
+        self.done = 0
+
+    def advance(self):
+        self.done += 1
+
+
+def test_what_is_left_of_the_work_is_done_on_data_made_for_it(toml, tmp_path):
+    spec = load_spec(toml, quick=True)
+    (case,) = spec.cases
+    parts = {case.name: parts_of(case, tmp_path)}
+    prepare(spec, case, parts[case.name])
+    first, second = runs_of(spec, parts, tmp_path)[:2]
+    workers.perform(first)
+    shutil.rmtree(parts[case.name])
+    bar = Counting()
+    _perform([first, second], 1, bar, spec, parts)
+    assert bar.done == 2
+    assert second.file.is_file()
+
+
+def test_seeds_and_workers_that_cannot_be_are_refused(toml, tmp_path):
+    with pytest.raises(ValueError, match="seeds must be different"):
+        reproduce(toml, tmp_path, seeds=[1, 1])
+    with pytest.raises(ValueError, match="workers must be an integer >= 1"):
+        reproduce(toml, tmp_path, workers=0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_fails_in_a_worker_is_told(toml, tmp_path):
+    spec = load_spec(toml)
+    (case,) = spec.cases
+    item = runs_of(spec, {case.name: tmp_path / "none.parts"}, tmp_path)[0]
+    bar = Counting()
+    with pytest.raises((OSError, ValueError), match=r"none\.parts"):
+        workers.perform_all([item], 1, bar.advance)
+    assert bar.done == 0
+
+
+def test_a_worker_leaves_ctrl_c_to_the_process_that_started_it():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        workers.start_worker(None)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+        listen_to(None)
+
+
+def test_threads_are_as_before_once_the_workers_are_done(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with workers._one_thread_each():
+        changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
+    assert set(changed.values()) == {"1"}
+    assert len(changed) == 4
+    assert dict(os.environ) == before
 
 
 def test_workers_compute_on_one_thread():

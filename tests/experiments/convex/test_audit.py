@@ -60,3 +60,31 @@ def test_an_audit_that_is_resumed_goes_on_counting():
     )
     for key in ("inner", "exceeded", "cut"):
         assert rest.state.step[key] == whole[key]
+
+
+def test_counts_of_inner_steps_by_hand():
+    """Sizes from the formula of the short step on the subproblem, with rates that change."""
+    step = AdaptiveStep(learning_rate=lambda t: 90.0 / (t + 1), inner_steps=3)
+    ball, x, squares = adafw.L1Ball(1.0), np.zeros(4), np.zeros(4)
+    watched, counts = AuditedStep(step), {"inner": 0, "exceeded": 0, "cut": 0}
+    state = watched.init(x)
+    rng, twice = np.random.default_rng(0), 0
+    for k in range(300):
+        t, g = 1 + k % 4, rng.standard_normal(4) * 10.0 ** rng.uniform(-3, 1)
+        squares += g**2
+        h, eta, y = step.metric.offset + np.sqrt(squares), 90.0 / (t + 1), x
+        before = counts["cut"]
+        for _ in range(3):
+            slope = g + h * (y - x) / eta
+            d = ball.lmo(slope) - y
+            size = -slope @ d / (d @ (h * d) / eta) if d.any() else 0.0
+            y = y + np.clip(size, 0, 1) * d
+            counts["inner"] += 1
+            counts["exceeded"] += size > 2 / (t + 2)
+            counts["cut"] += size > 1
+        twice += counts["cut"] - before > 1
+        x, state = watched.update(None, ball, x, g, t, state)
+        np.testing.assert_allclose(x, y, atol=1e-12)
+    assert {key: state[key] for key in counts} == counts
+    assert twice  # both of an iteration are counted
+    assert 0 < counts["cut"] < counts["exceeded"] < counts["inner"] == 900

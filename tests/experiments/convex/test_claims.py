@@ -289,3 +289,121 @@ def test_objectives_are_told_above_the_best_bound():
     assert found.evidence.startswith(
         "objective above the lower bound AdaCSFW 0 7.00e+00 [7.00e+00, 7.00e+00] against CSFW 1 8"
     )
+
+
+def run(gaps, epochs=None, bound=0.0):
+    """A trace of these gaps in epochs 1, 2, ... and as many CPU seconds."""
+    rows = []
+    for k, gap in enumerate(gaps):
+        epoch = k + 1.0 if epochs is None else epochs[k]
+        row = dict.fromkeys(Trace.columns, 0.0)
+        row |= {"epoch": epoch, "cpu_seconds": epoch, "gap": gap, "value": gap + bound,
+                "lower_bound": bound}  # fmt: skip
+        rows.append(tuple(row.values()))
+    return Trace(rows)
+
+
+def judged(claim, *entries):
+    """Entries are (label, table, one trace for each seed)."""
+    made = []
+    for label, table, *traces in entries:
+        runs = dict(enumerate(traces))
+        statuses = dict.fromkeys(runs, "max_epochs")
+        made.append(Curve(CASE, LinearMethod(label, table), runs, statuses, f"{label}'s"))
+    return judge(Outcome(experiment(claim), {}, tuple(made)))
+
+
+def test_a_single_seed_of_one_side_decides_nothing():
+    claim = "best projection-free by gap"
+    assert outcome(claim, (ada(), [1, 1]), (FW, [9])).verdict == "undecided"
+    assert outcome(claim, (ada(), [9]), (FW, [1, 1])).verdict == "undecided"
+
+
+def test_rounding_errors_are_those_of_the_first_gap():
+    claim = "corrective inner steps lose nothing"
+    theirs = ("theirs", SAME, *[run([1e3, 1e-12])] * 2)
+    tiny = judged(claim, ("ours", CORRECTIVE, *[run([1e3, 1e-10])] * 2), theirs)
+    assert (tiny.verdict, "rounding errors" in tiny.evidence) == ("holds", True)
+    large = judged(claim, ("ours", CORRECTIVE, *[run([1e3, 1e-8])] * 2), theirs)
+    assert (large.verdict, "rounding errors" in large.evidence) == ("fails", False)
+
+
+def test_bounds_are_active_where_steps_exceed_them_cut_or_not():
+    found = outcome(
+        "bounds not active", (ada(), [1, 1]), audit={"inner": 8, "exceeded": 4, "cut": 0}
+    )
+    assert found.verdict == "fails"
+    assert found.evidence == (
+        "of 8 inner steps 4 (50.00%) would have exceeded 2/(t+2), 0 (0.00%) were cut at 1"
+    )
+
+
+def test_a_gap_that_was_higher_in_between_has_not_fallen():
+    found = judged("no clipping needed", ("ours", ada(), run([3, 1]), run([1, 3, 2])))
+    assert found.verdict == "fails"
+    assert "1 of 2 runs ended below their first gap" in found.evidence
+
+
+def test_numbers_of_inner_steps_are_told_in_their_order():
+    lines = [(ada(k), [g, g]) for k, g in ((20, 4), (1, 9), (5, 2))]
+    found = outcome("K about 5 is good", *lines)
+    assert found.evidence.endswith("(K=1: 9.0e+00, K=5: 2.0e+00, K=20: 4.0e+00)")
+    found = outcome("large K is slower", *lines)
+    assert "K = 20 is ahead in no CPU second from" in found.evidence
+    assert "best smaller K: AdaCSFW 2 2.00e+00" in found.evidence
+
+
+def test_alternatives_are_met_where_they_ended():
+    """Ours goes on to epoch 8; the other one ends in epoch 2, where ours has a gap of 4."""
+    ours, theirs = run([8, 4, 1], [1, 2, 8]), run([8, 6], [1, 2])
+    found = judged(
+        "better than the alternatives",
+        ("ours", ada(), ours, run([8, 4, 3], [1, 2, 8]), ours), ("direct", DIRECT, *[theirs] * 3),
+    )  # fmt: skip
+    assert found.verdict == "holds"
+    assert "(ours's code)" in found.evidence
+    assert found.evidence.endswith("(direct's code) after 2 epochs, when that of ours is 4.00e+00")
+
+
+def test_objectives_are_told_above_a_bound_that_is_not_zero():
+    found = judged(
+        "best projection-free by objective",
+        ("ours", ada(), *[run([3, 1], bound=5.0)] * 2),
+        ("theirs", FW, *[run([3, 2], bound=5.0)] * 2),
+    )  # fmt: skip
+    assert found.evidence == (
+        "objective above the lower bound ours 1.00e+00 [1.00e+00, 1.00e+00] against "
+        "theirs 2.00e+00 [2.00e+00, 2.00e+00]; ahead in every epoch from 1 to 2"
+    )
+
+
+def test_times_are_to_a_gap_that_a_run_of_theirs_ended_with():
+    """Of two runs to the larger gap: 4, which both have reached."""
+    found = judged(
+        "faster than projected",
+        ("ours", ada(), *[run([8, 4, 2, 1])] * 2), ("theirs", GRAD, run([8, 8, 4]), run([8, 8, 2])),
+    )  # fmt: skip
+    assert found.evidence.endswith("to theirs's final gap 2 CPU s instead of 2.8")
+
+
+def test_ahead_is_ahead_of_every_rival():
+    lines = [("ours", ada(), run([8, 4])), ("low", FW, run([8, 2])), ("high", FW, run([9, 6]))]
+    claim = "best projection-free by gap"
+    assert judged(claim, *lines[:2]).evidence.endswith("ahead in epochs 1 to 1 of 2")
+    assert judged(claim, *lines).evidence.endswith("ahead in epochs 1 to 1 of 2")
+    assert judged(claim, lines[0], lines[2]).evidence.endswith("ahead in every epoch from 1 to 2")
+    nothing = ("ours", ada(), run([0, 0]))
+    assert judged(claim, nothing, *lines[1:]).evidence.endswith("epochs not comparable")
+
+
+def test_the_three_longest_leads_are_listed_and_the_others_counted():
+    epochs = np.geomspace(1, 1000, 61)
+    leads = [*range(10), *range(20, 23), *range(30, 46), *range(50, 53), *range(55, 61)]
+    factors = np.where(np.isin(np.arange(61), leads), 0.5, 2.0)
+    found = judged(
+        "best projection-free by gap",
+        ("ours", ada(), run(factors / epochs, epochs)), ("theirs", FW, run(1 / epochs, epochs)),
+    )  # fmt: skip
+    assert found.evidence.endswith(
+        "ahead in epochs 1 to 3, 30 to 1.9e+02, 5.4e+02 to 1e+03 and 2 shorter spans of 1e+03"
+    )

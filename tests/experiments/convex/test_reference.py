@@ -23,3 +23,21 @@ def test_the_reference_is_by_the_best_exact_method(columns, constraint, name, le
         f, constraint, algorithm, max_iterations=100, gap_tolerance=left * first, progress=False
     )
     assert result.status == "converged"
+
+
+def test_without_second_derivatives_the_reference_has_no_use_for_them():
+    class First(adafw.losses.Loss):
+        """Half of the squared residual, of which only the slope is told."""
+
+        curvature = 1.0
+
+        def value(self, z, y):
+            return (z - y) ** 2 / 2
+
+        def slope(self, z, y):
+            return z - y
+
+    A = np.random.default_rng(0).standard_normal((50, 20))
+    f = adafw.LinearModel(A, np.ones(50), First())
+    assert not f.has_hessian
+    assert best_algorithm(f, adafw.L1Ball(1.0)).name == "Spectral"

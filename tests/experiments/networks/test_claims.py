@@ -118,3 +118,36 @@ def test_one_seed_decides_nothing(accuracies):
     found = judge("SFW above variance reduction", ("SFW", flat(ours)), ("SVRF", flat(theirs)))
     assert found.verdict == "undecided"
     assert found.evidence.startswith("one seed only; final test accuracy")
+
+
+def test_bands_are_apart_if_both_deviations_fit_between_the_means():
+    """0.86 and 0.80 are 0.06 apart: more than either deviation, 0.042, and less than both."""
+    claim = "SFW above variance reduction"
+    wide = ("SFW", flat(0.83, 0.89)), ("SVRF", flat(0.77, 0.83))
+    assert judge(claim, *wide).verdict == "undecided"
+    assert judge("AdaSFW like AdaGrad", ("AdaSFW", flat(0.83, 0.89)),
+                 ("AdaGrad", flat(0.77, 0.83))).verdict == "holds"  # fmt: skip
+
+
+def test_ours_counts_at_its_best_and_rivals_are_told_by_their_ends():
+    found = judge(
+        "SFW above variance reduction", ("SFW", flat(0.1, 0.1), 1), ("SFW", flat(0.8, 0.8), 2),
+        ("SVRF", flat(0.5, 0.5)), ("ORGFW", flat(0.6, 0.6)),
+    )  # fmt: skip
+    assert found.verdict == "holds"
+    assert found.evidence == (
+        "final test accuracy: SFW [2] 0.8000 ± 0.0000, ORGFW [] 0.6000 ± 0.0000, "
+        "SVRF [] 0.5000 ± 0.0000"
+    )
+
+
+def test_large_k_must_be_dearer_than_all_and_not_better_than_all():
+    def lines(*runs):
+        return [("AdaSFW", [([0.5, a], 1.0, cpu)] * 2, k) for k, cpu, a in runs]
+
+    claim = "large K is slower"
+    assert judge(claim, *lines((1, 9.0, 0.8), (2, 1.0, 0.8), (20, 5.0, 0.8))).verdict == "fails"
+    assert judge(claim, *lines((1, 1.0, 0.8), (2, 2.0, 0.6), (20, 5.0, 0.7))).verdict == "holds"
+    more = [("AdamSFW", [([0.5, 0.8], 1.0, 1.0)] * 2, k) for k in (1, 2, 3)]
+    some = lines((1, 1.0, 0.8), (2, 2.0, 0.6), (20, 5.0, 0.7))
+    assert judge(claim, *some, *more).verdict == "undecided"

@@ -158,3 +158,56 @@ def test_what_a_rate_of_another_width_costs():
     scion = searched("w16", "Scion", 1), searched("w64", "Scion", -3, m3=0.2, p1=0.9)
     ((verdict, _),) = found([same, scion[0]], [wide, scion[1]])
     assert verdict == "undecided"
+
+
+def test_a_rate_that_failed_at_the_other_width_costs_more_than_is_known():
+    """Searches write null for a value that is no number; cases stand in any order."""
+    methods = (NetworkMethod("Muon", {"name": "Muon", "learning_rate": 1.0}),)
+    cases = [
+        NetworkCase(name=f"w{w}", data={}, methods=methods, network="FashionNet", set=SET, width=w)
+        for w in (32, 64, 16)
+    ]
+    spec = Spec("e", "e", "networks", tuple(cases), {}, claims=("rates transfer across width",))
+    searches = (
+        searched("w32", "Muon", 1, p1=0.1), searched("w16", "Muon", -2, m2=0.3),
+        searched("w64", "Muon", -3, m3=0.2, m2=None, p1=0.2),
+    )  # fmt: skip
+    judged = NetworksKind().judge(Outcome(spec, {}, (), searches=searches))
+    (found,) = (claim for claim in judged if claim.evidence)
+    assert (found.problem, found.verdict) == ("w64", "fails")
+    assert found.evidence.endswith("Muon 10^-1 and 10^-1.5 (costs not known)")
+
+
+def test_the_sparsest_network_counts_and_one_that_needs_more_than_all_has_lost():
+    claim = "sparse sets beat pruning"
+    sets = [{"name": "KSparse", "radius": 1.0, "share": 0.1}, {"name": "L1Ball", "radius": 1.0}]
+    pruned = {0: probe(0.9, 0, **{"0_5": 0.9}), 1: probe(0.9, 0, **{"0_5": 0.9})}
+    few = dict.fromkeys((0, 1), probe(0.9, 0, **{"0_1": 0.9}))
+    never = dict.fromkeys((0, 1), probe(0.5))
+    adamw = ("AdamW", (0.9, 0.9), None, pruned)
+    lines = [
+        ("SFW", (0.9, 0.9), held, found) for held, found in zip(sets, (never, few), strict=True)
+    ]
+    (found,) = judge(claim, adamw, *lines)
+    assert found.verdict == "holds"
+    assert found.evidence.endswith(
+        "AdamW 50 %, SFW KSparse not reached with all of them in 2 of 2 runs, SFW L1Ball 10 %"
+    )
+    whole = dict.fromkeys((0, 1), probe(0.9))
+    full = ("AdamW", (0.9, 0.9), None, whole)
+    assert verdict(claim, full, lines[0]) == "fails"
+
+
+def test_how_far_outside_its_ball_the_worst_seed_ended():
+    case = NetworkCase(name="p", data={}, methods=(), network="FashionNet", set=SET)
+    row = dict.fromkeys(EpochTrace.columns, 0.5)
+    traces = {s: EpochTrace([tuple({**row, "violation": v}.values())])
+              for s, v in enumerate((0.03, 0.25, 0.0))}  # fmt: skip
+    ours = Curve(case, NetworkMethod("Muon", {"name": "Muon", "learning_rate": 0.1}), traces,
+                 dict.fromkeys(traces, "max_epochs"))  # fmt: skip
+    theirs = curve(case, "TorchMuon", (0.5, 0.5, 0.5))
+    spec = Spec("e", "e", "networks", (case,), {}, claims=("decay is a ball",))
+    (found,) = NetworksKind().judge(Outcome(spec, {}, (ours, theirs)))
+    assert found.evidence.endswith(
+        "rates found: Muon 0.1, TorchMuon 1.0; ours ended 25 % outside its ball"
+    )

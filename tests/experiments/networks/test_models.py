@@ -6,11 +6,16 @@ import pytest
 import torch
 from torch import nn
 
-from adafw.experiments.networks.batches import ReviewBatches, TensorBatches
+from adafw.experiments.networks.batches import (
+    ImageBatches,
+    ReviewBatches,
+    TensorBatches,
+    TextBatches,
+)
 from adafw.experiments.networks.case import NETWORKS
 from adafw.experiments.networks.lessons import LESSONS
 from adafw.experiments.networks.loop import train
-from adafw.experiments.networks.models import CifarNet, ImdbNet
+from adafw.experiments.networks.models import CharNet, CifarNet, FashionNet, ImdbNet
 from adafw.torch.measures import evaluate
 
 
@@ -127,3 +132,94 @@ def test_every_network_of_a_file_can_be_trained():
     assert LESSONS.keys() == NETWORKS.keys()
     for name, lesson in LESSONS.items():
         assert type(lesson.model()).__name__ == name
+
+
+def by_hand(model, ids):
+    """The transformer in the words of its paper: softmax over earlier places, part by part."""
+    norm = nn.functional.layer_norm
+    width = model.places.weight.shape[1]
+    heads, places = max(1, width // 32), ids.shape[1]
+    later = torch.ones(places, places).triu(1).bool()
+    x = model.characters.weight[ids] + model.places.weight[:places]
+    for block in model.blocks:
+        seen = norm(x, (width,), block.norm.weight, block.norm.bias)
+        q, k, v = (seen @ W.T for W in block.qkv.weight.split(width))
+        mixed = []
+        for part in torch.arange(width).chunk(heads):
+            scores = q[..., part] @ k[..., part].mT / len(part) ** 0.5
+            mixed.append(scores.masked_fill(later, -torch.inf).softmax(-1) @ v[..., part])
+        x = x + torch.cat(mixed, -1) @ block.out.weight.T
+        seen = norm(x, (width,), block.second_norm.weight, block.second_norm.bias)
+        x = x + nn.functional.gelu(seen @ block.up.weight.T) @ block.down.weight.T
+    return norm(x, (width,), model.norm.weight, model.norm.bias) @ model.head.weight.T
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_the_transformer_by_hand(width):
+    torch.manual_seed(0)
+    model = CharNet(width).double()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    ids = torch.randint(0, 65, (3, 20))
+    torch.testing.assert_close(model(ids), by_hand(model, ids))
+
+
+def test_the_transformer_begins_with_small_embeddings_and_plain_norms():
+    torch.manual_seed(0)
+    model = CharNet(64)
+    for p in (model.characters.weight, model.places.weight, model.head.weight):
+        assert p.std().item() == pytest.approx(0.02, rel=0.1)
+    for block in model.blocks:
+        for p in (block.qkv.weight, block.out.weight, block.up.weight, block.down.weight):
+            bound = (6 / sum(p.shape)) ** 0.5
+            assert 0.95 * bound < p.abs().max() <= bound
+        for norm in (block.norm, block.second_norm, model.norm):
+            assert (norm.weight == 1).all()
+            assert (norm.bias == 0).all()
+    model = FashionNet(8)
+    assert not any(model[k].bias.any() for k in (1, 3, 5))
+
+
+def test_training_is_in_training_mode_and_forgets_old_gradients():
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Dropout(0.0)).eval()
+    with torch.no_grad():
+        model[0].weight.fill_(1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model[0].weight.grad = torch.full((1, 1), 7.0)
+    batch = torch.ones(4, 1), torch.zeros(4, 1)
+    train(model, optimizer, nn.functional.mse_loss, [batch, batch], 1)
+    assert model[1].training
+    assert model[0].weight.item() == 0.0  # 1 - 0.5 * 2, then no slope is left
+
+
+def test_batches_in_another_order_leave_the_first_as_they_were():
+    x = torch.arange(10)
+    first = TensorBatches(x, batch_size=4)
+    other = first.reordered(3, 5, 7)
+    passes = [torch.cat([b for (b,) in other]) for _ in range(2)]
+    assert [len(b) for (b,) in other] == [3, 3, 1]
+    assert not torch.equal(*passes)
+    assert all(len(p.unique()) == 7 for p in passes)
+    assert [b.tolist() for (b,) in first] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert other.tensors[0] is x
+    again = first.reordered(3, 5, 7)
+    assert torch.equal(torch.cat([b for (b,) in again]), passes[0])
+    with pytest.raises(ValueError, match="batch_size must be an integer"):
+        first.reordered(0, None)
+
+
+def test_pixels_are_between_0_and_1_and_characters_are_numbers():
+    pixels = torch.tensor([[0, 51], [102, 255]], dtype=torch.uint8)
+    ((x, y),) = ImageBatches(pixels, torch.tensor([1, 2]), batch_size=2)
+    torch.testing.assert_close(x, torch.tensor([[0, 0.2], [0.4, 1.0]]))
+    assert y.tolist() == [1, 2]
+    ((x, y),) = TextBatches(pixels, pixels, batch_size=2)
+    assert x.dtype == y.dtype == torch.int64
+
+
+def test_reviews_end_where_the_words_do():
+    with pytest.raises(ValueError, match="and end at the number of ids, got 3 entries ending at 4"):
+        ReviewBatches([1, 2, 3], [0, 2, 4], [0, 1], batch_size=1)
+    with pytest.raises(ValueError, match="and end at the number of ids"):
+        ReviewBatches([1, 2, 3], [0, 1, 2], [0, 1], batch_size=1)

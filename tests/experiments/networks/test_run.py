@@ -8,12 +8,13 @@ import torch
 
 import adafw
 from adafw.experiments import load_spec, reproduce, work, workers
-from adafw.experiments.networks.batches import ReviewBatches
-from adafw.experiments.networks.data import mapped
+from adafw.experiments.networks.batches import ImageBatches, ReviewBatches
+from adafw.experiments.networks.case import NetworkCase, NetworkMethod
+from adafw.experiments.networks.data import load, mapped
 from adafw.experiments.networks.models import ImdbNet
-from adafw.experiments.networks.run import Training, batches
+from adafw.experiments.networks.run import Training, _data, batches, check
 from adafw.experiments.networks.trace import EpochTrace
-from adafw.experiments.networks.tuning import guessing_error
+from adafw.experiments.networks.tuning import guessing_error, tune_network
 from adafw.experiments.plan import parts_of, prepare, runs_of
 from adafw.experiments.tuning import tune_method
 from adafw.recorder import Clock
@@ -201,3 +202,115 @@ def test_a_file_may_leave_a_rate_to_the_search(toml, tmp_path):
     assert [t["value"] for t in summary["searches"][0]["trials"]] == [
         None if math.isinf(t.value) else t.value for t in found.trials
     ]
+
+
+def small_case(network="FashionNet", methods=(), **table):
+    ball = {"name": "LInfBall", "diameter": 20.0}
+    return NetworkCase(name="p", methods=methods, network=network, set=ball, **table)
+
+
+def image_batches(m, seed):
+    rng = torch.Generator().manual_seed(seed)
+    x = torch.randint(0, 256, (m, 28, 28), generator=rng, dtype=torch.uint8)
+    return ImageBatches(x, torch.randint(0, 10, (m,), generator=rng), batch_size=1000)
+
+
+ADAM = NetworkMethod("AdamSFW", {"name": "AdamSFW", "learning_rate": 1e-3})
+
+
+def test_the_loss_in_training_is_that_of_the_first_samples():
+    """Of images on 2000 of them, always the same, whatever the order of training."""
+    data = {"train": image_batches(2100, 0), "test": image_batches(30, 1)}
+    case = small_case(width=8, data={"name": "fashion", "epoch_rows": 300}, batch_size=100)
+    training = Training(case, ADAM, 4, data)
+    assert training.model[1].weight.shape == (8, 784)
+    training.measure()
+    x, y = data["train"].tensors
+    with torch.no_grad():
+        out = training.model(x[:2000].float() / 255)
+    record = training.records[0]
+    assert record.train_loss == pytest.approx(
+        torch.nn.functional.cross_entropy(out, y[:2000]).item()
+    )
+    assert record.train_accuracy == pytest.approx(
+        (out.argmax(1) == y[:2000]).double().mean().item()
+    )
+    training.epoch(training.loader)
+    assert training.records[1]._replace(cpu_seconds=0, wall_seconds=0)[:5] == (1, 3, 300, 0, 0)
+    first = Training(case, ADAM, 4, data).loader, Training(case, ADAM, 5, data).loader
+    orders = [torch.cat([y for _, y in loader]).tolist() for loader in first]
+    assert orders[0] != orders[1]
+    assert [len(order) for order in orders] == [300, 300]
+
+
+def test_random_numbers_of_the_caller_stay_his_own(tmp_path):
+    case = small_case(width=8, data={}, methods=(ADAM,))
+    torch.manual_seed(3)
+    wanted = torch.rand(1)
+    torch.manual_seed(3)
+    check(case)
+    assert torch.equal(torch.rand(1), wanted)
+    data = {"train": image_batches(20, 0), "test": image_batches(20, 1)}
+    training = Training(case, ADAM, 4, data)
+    training.measure()
+    training.save(tmp_path / "state")
+    wanted = torch.rand(1)
+    torch.manual_seed(77)
+    training.load(tmp_path / "state")
+    assert torch.equal(torch.rand(1), wanted)  # a run that goes on draws what it would have drawn
+
+
+def test_data_of_another_place_are_read_anew(toml, tmp_path):
+    one, other = (items(toml, tmp_path / name)["SFW", 1] for name in ("one", "other"))
+    first = _data(one.case, one.parts)
+    assert _data(one.case, one.parts) is first
+    assert _data(other.case, other.parts) is not first
+
+
+def by_hand(case, method, epochs, seed, rate):
+    """The error on, or the loss of, a fifth of the training data drawn by the seed."""
+    data = load(case.data, case.network)
+    order = np.random.default_rng(seed).permutation(len(data.train["y"]))
+    cut = max(1, len(order) // 5)
+    split = {"train": order[cut:], "test": order[:cut]}
+    arrays = {name: batches(case, data.pick(data.train, rows)) for name, rows in split.items()}
+    training = Training(case, method.with_rate(rate), seed, arrays)
+    for _ in range(epochs):
+        training.epoch(training.loader)
+    return training.records[-1]
+
+
+def test_a_search_trains_on_four_fifths_and_judges_by_the_rest():
+    table = {"name": "imdb", "source": "stand-in", "rows": 40}
+    method = NetworkMethod("it", {"name": "AdaSFW", "learning_rate": 1.0, "inner_steps": 2})
+    case = NetworkCase(name="p", data=table, methods=(method,), network="ImdbNet",
+                       set={"name": "LInfBall", "diameter": 6.0}, batch_size=8)  # fmt: skip
+    torch.manual_seed(3)
+    wanted = torch.rand(1)
+    torch.manual_seed(3)
+    tuned = tune_network(case, method, 2, 5, trials=3)
+    assert torch.equal(torch.rand(1), wanted)
+    assert [t.exponent for t in tuned.trials] == [-5, -4, -3]
+    for trial in tuned.trials:
+        error = 1 - by_hand(case, method, 2, 5, trial.learning_rate).test_accuracy
+        assert trial.value == pytest.approx(error) or "guessing" in trial.status
+        assert ("guessing" in trial.status) == (trial.value == math.inf)
+    large = tune_network(case, method, 1, 5)
+    assert "no step size" not in {t.status for t in large.trials}
+    assert max(t.learning_rate for t in large.trials) >= 10
+
+
+def test_a_search_on_texts_is_judged_by_the_loss():
+    table = {"name": "shakespeare", "source": "stand-in", "rows": 4}
+    method = NetworkMethod("it", {"name": "AdamW", "learning_rate": 1.0})
+    case = small_case("CharNet", data=table, width=8, batch_size=2, methods=(method,))
+    tuned = tune_network(case, method, 1, 5, trials=3)
+    assert [t.exponent for t in tuned.trials] == [-6, -5, -4]
+    for trial in tuned.trials:  # of four windows one is held out
+        assert trial.value == by_hand(case, method, 1, 5, trial.learning_rate).test_loss
+    assert all(t.status == "max_epochs" for t in tuned.trials)
+
+
+def test_guessing_names_the_commonest_class():
+    labels = np.array([3] * 60 + [1] * 30 + [2] * 10)
+    assert guessing_error(labels) == pytest.approx(0.4 - 2 * math.sqrt(0.24 / 100))

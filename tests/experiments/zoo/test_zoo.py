@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from adafw.experiments import load_spec, reproduce
 from adafw.experiments.convex.case import LinearMethod
 from adafw.experiments.kinds import kind_of
 from adafw.experiments.outcome import Curve, Outcome
+from adafw.experiments.zoo import tables
 from adafw.experiments.zoo.case import FAMILIES, family_of
 from adafw.experiments.zoo.ranking import (
     HIGH,
@@ -97,7 +99,7 @@ def test_work_is_counted_up_to_the_first_record_that_is_low_enough():
         assert _first(trace, "epoch", level, scale) == work
 
 
-def small(path, entries, seeds=(0,)):
+def small(path, entries, seeds=(0,), bound=0.0):
     """An outcome of (name, values, cpu seconds, epochs, gap) whose bound is 0 and start 1."""
     path.write_text(TOML)
     spec = load_spec(path)
@@ -107,12 +109,15 @@ def small(path, entries, seeds=(0,)):
         rows = []
         for value, seconds, epoch in zip(values, cpu, epochs, strict=True):
             row = dict.fromkeys(Trace.columns, 0.0)
+            calls = 10 * epoch if math.isfinite(epoch) else 0
             row |= {"value": value, "cpu_seconds": seconds, "epoch": epoch, "gap": gap}
+            row |= {"lower_bound": bound, "lmo_calls": calls}
             rows.append(tuple(row.values()))
         runs = {seed: Trace(rows) for seed in seeds}
         method = LinearMethod(name, {"name": name})
         curves.append(Curve(case, method, runs, dict.fromkeys(runs, "max_iterations")))
-    return Outcome(spec, {}, tuple(curves))
+    about = {"label": "data of $5", "is_stand_in": False}
+    return Outcome(spec, {case.name: about}, tuple(curves))
 
 
 @pytest.mark.parametrize(
@@ -199,3 +204,101 @@ def test_work_is_one_that_a_seed_has_used(tmp_path, works, middle):
     whole = replace(curves[0], traces=traces, statuses=dict.fromkeys(traces, "max_iterations"))
     assert work_to(whole, "epoch", LOW, (0.0, 1.0)) == middle
     assert work_to(whole, "cpu_seconds", LOW, (0.0, 1.0)) == 10 * middle
+
+
+def test_what_is_reached_is_a_share_of_the_first_height_above_the_bound(tmp_path):
+    outcome = small(tmp_path / "z.toml", [
+        ("FW", [7, 5.02, 5.01], [0, 5, 6], [0, 2, 3], 1.0),
+        ("AFW", [7, 6, 5.5], [0, 1, 2], [0, 1, 2], 2.0),
+    ], bound=5.0)  # fmt: skip
+    case = outcome.spec.cases[0]
+    scale = scale_of(outcome, case)
+    assert scale == (5.0, 2.0)
+    fw, afw = outcome.of(case)
+    assert work_to(fw, "cpu_seconds", LOW, scale) == 5
+    assert (reached(fw, scale), reached(afw, scale)) == (pytest.approx(0.005), 0.25)
+    table = kind_of(outcome.spec).summary(outcome)
+    assert table["lower_bound"] == {"small": 5.0}
+    assert table["minimum_above_it_by_at_most"] == {"small": pytest.approx(0.01)}
+    ranked = {row["algorithm"]: row for row in table["ranking"]}
+    assert ranked["FW"]["work"] == {
+        "cpu_seconds": {"0.01": 5, "1e-06": math.inf}, "epoch": {"0.01": 2, "1e-06": math.inf},
+        "lmo_calls": {"0.01": 20, "1e-06": math.inf},
+    }  # fmt: skip
+    assert (ranked["AFW"]["reached"], ranked["AFW"]["gap"]) == (0.25, 2.0)
+
+
+def test_adaptive_methods_are_stochastic_too_and_a_draw_decides_nothing(tmp_path):
+    outcome = small(tmp_path / "z.toml", [
+        ("AdaCSFW", [1, 1e-3], [0, 1], [0, 2], 1e-2), ("AdaSFW", [1, 1e-3], [0, 9], [0, 4], 1e-5),
+        ("CSFW", [1, 1e-3], [0, 7], [0, 2], 1e-4), ("SFW", [1, 1e-3], [0, 7], [0, 5], 1e-3),
+        ("FW", [1, 1e-3], [0, 5], [0, 3], 1e-9),
+    ])  # fmt: skip
+    claims = kind_of(outcome.spec).judge(outcome)
+    assert [c.verdict for c in claims] == ["undecided", "holds", "not tested", "holds"]
+    assert claims[0].evidence == "AdaCSFW 2 epochs, CSFW 2 epochs"
+    assert claims[1].evidence == "AdaCSFW 1 CPU s, FW 5 CPU s"
+    assert claims[3].evidence == "AdaSFW 1.00e-05, CSFW 1.00e-04"
+
+
+MIXED = [
+    ("FW", [9, 5.03, 5.02], [1, 2, 3], [1, 2, 3], 1e-2),
+    ("AFW", [9, 6, 5.000001], [1, 4, 5], [1, 4, 5], 1e-3),
+    ("AdaGrad", [9, 8, 7], [1, 2, 3], [1, 2, 3], 3e-1),
+]
+
+
+def test_the_best_of_each_family_is_thick_and_named_to_high_accuracy(tmp_path):
+    outcome = small(tmp_path / "z.toml", MIXED, bound=5.0)
+    axes = kind_of(outcome.spec).draw(outcome).axes
+    assert [axis.get_xlabel() for axis in axes] == ["CPU s", "epochs", "LMO calls"]
+    lines = [[line for line in axis.lines if line.get_linestyle() == "-"] for axis in axes]
+    assert [len(some) for some in lines] == [3, 3, 2]  # a projected method calls none
+    assert [line.get_linewidth() > 2 for line in lines[0]] == [False, True, True]
+    assert lines[0][0].get_ydata().tolist() == pytest.approx([1, 0.0075, 0.005])
+    assert lines[2][1].get_xdata().tolist() == pytest.approx([10, 40, 50])
+    assert [text.get_text() for text in axes[0].texts] == ["AFW", "AdaGrad"]
+    assert axes[1].get_title().startswith(r"data of \$5; SquaredHinge loss")
+    assert {(axis.get_xscale(), axis.get_yscale()) for axis in axes} == {("log", "log")}
+
+
+def test_the_tables_tell_leaders_and_all(tmp_path):
+    outcome = small(tmp_path / "z.toml", MIXED, bound=5.0)
+    case = outcome.spec.cases[0]
+
+    def rows(table):
+        return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("<tr")[2:]]
+
+    assert rows(tables._leaders(outcome, case)) == [
+        ["exact", "FW: 2", "FW: 2", "AFW: 5", "AFW: 5", "AFW: 1.0e-03"],
+        ["projected", "never", "never", "never", "never", "AdaGrad: 3.0e-01"],
+    ]
+    assert rows(tables._all(outcome, case)) == [
+        ["FW", "exact", "", "2", "-", "2", "-", "20", "-", "5.0e-03", "1.0e-02"],
+        ["AFW", "exact", "", "5", "5", "5", "5", "50", "50", "2.5e-07", "1.0e-03"],
+        ["AdaGrad", "projected", "", "-", "-", "-", "-", "-", "-", "5.0e-01", "3.0e-01"],
+    ]
+
+
+def test_methods_of_the_zoo_are_what_their_labels_say():
+    for case in load_spec("zoo").cases:
+        made = {method.label: method for method in case.methods}
+        assert made["AdaCSFW, corrective"].family == "corrective"
+        assert made["AdaCSFW"].family == "adaptive"
+        assert made["AdaGrad + CSFW"].estimator == made["AMSGrad + CSFW"].estimator == "CSFW"
+        assert made["AdaGrad"].estimator == made["AMSGrad"].estimator == "Minibatch"
+        pairs = {"AdaSAGA-FW": "SAGA", "AdaLSVR-FW": "LSVRG", "AdaPAGE-FW": "PAGE"}
+        assert {label: made[label].estimator for label in pairs} == pairs
+
+
+def test_only_the_families_named_run_in_their_order(tmp_path):
+    (tmp_path / "z.toml").write_text(
+        TOML.replace('["exact", "projected"]', '["projected", "exact"]')
+    )
+    (case,) = load_spec(tmp_path / "z.toml").cases
+    families = list(dict.fromkeys(family_of(method) for method in case.methods))
+    assert families == ["exact", "projected"]
+    for wrong in ('"exact"', '["exact", "magic"]', "[3]"):
+        (tmp_path / "z.toml").write_text(TOML.replace('["exact", "projected"]', wrong))
+        with pytest.raises(ValueError, match="zoo must be a list of exact, stochastic"):
+            load_spec(tmp_path / "z.toml")
