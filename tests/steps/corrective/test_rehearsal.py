@@ -184,3 +184,26 @@ def test_a_class_that_comes_late_is_among_the_few(monkeypatch):
     r = adafw.minimize(f, adafw.L2Ball(2.0), adafw.Corrective(), gap_tolerance=1e-8)
     assert r.status == "converged"
     assert rehearsal._DONE
+
+
+@pytest.mark.parametrize("error", [ArithmeticError, FloatingPointError, ValueError])
+def test_what_goes_wrong_with_a_few_rows_is_left_to_the_run(error, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+    told = []
+
+    class Wrong(BoxCorrector):
+        def improve(self, f, constraint, x, g, t, state):
+            told.append(np.geterr())
+            raise error("of these rows")
+
+    f, _ = linear()
+    rehearsal.rehearse(Wrong(), f, adafw.LInfBall(1.0), np.zeros(5))
+    assert [set(how.values()) for how in told] == [{"ignore"}]
+
+
+def test_both_ends_of_numbers_are_among_the_few():
+    rng = np.random.default_rng(0)
+    y = rng.random(30)
+    y[[19, 25]] = 2.0, -1.0
+    few = rehearsal._few(adafw.LinearModel(rng.standard_normal((30, 3)), y, losses.Squared()))
+    np.testing.assert_array_equal(few.y, y[[*range(8), 19, 25]])
