@@ -215,3 +215,21 @@ def test_the_active_set_of_a_point(sets):
     else:
         np.testing.assert_allclose(weights, [1 / 3, 2 / 3])
     np.testing.assert_array_equal(rows[:2], [[2, 0, 0, 0], [0, 0, 2, 0]])
+
+
+def test_active_sets_of_signed_points_and_of_points_on_the_sphere():
+    corrector, x = AtomCorrector(), np.array([0.0, -0.5, 0.25, 0.0, -1.0], np.float32)
+    weights, vertices = corrector.active_set(adafw.L1Ball(4.0), x, {})
+    assert weights.dtype == np.float64
+    np.testing.assert_allclose(weights, [0.125, 0.0625, 0.25, 0.28125, 0.28125])
+    np.testing.assert_allclose(weights @ vertices, x)
+    assert np.abs(vertices).sum(axis=1).tolist() == [4.0] * 5
+    for ball in (adafw.L1Ball(1.75), adafw.L1Ball(1.75 * (1 + 2.0**-52))):
+        weights, vertices = corrector.active_set(ball, x, {})
+        assert weights.size == 3  # rounding is no weight of the origin
+        np.testing.assert_allclose(weights, [2 / 7, 1 / 7, 4 / 7])
+        np.testing.assert_allclose(weights @ vertices, x)
+    whole = np.array([0.5, -0.25])  # no coordinate is left for the origin
+    weights, vertices = corrector.active_set(adafw.L1Ball(1.0), whole, {})
+    np.testing.assert_allclose(weights, [0.5, 0.25, 0.125, 0.125])
+    np.testing.assert_allclose(weights @ vertices, whole)
