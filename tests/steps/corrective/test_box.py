@@ -252,3 +252,31 @@ def test_points_are_in_the_box_to_the_last_bit():
         new, _ = BoxCorrector().improve(f, box, x, f.gradient(x), 1, {"word": 1})
         assert ((lower <= new) & (new <= upper)).all()
         assert ((new == lower) | (new == upper)).any()
+
+
+def test_models_leave_their_matrix_and_their_gradient_as_they_are():
+    """Where losses are flat a sweep divides by more than the curvature that is there."""
+    matrix, g = np.diag([2.0, 0.0, 1.0]), np.array([1.0, -1.0, 0.5])
+    h = Hessian(lambda d: (matrix @ d, np.empty(0)), np.ones(3), matrix)
+    kept = matrix.copy(), g.copy()
+    state: Any = {"word": 1}
+    y, _ = _Model(np.zeros(3), g, np.full(3, -0.4), np.full(3, 0.4), 1.0, 1e-9).minimise(state, h)
+    np.testing.assert_allclose(y, [-0.4, 0.4, -0.4])
+    np.testing.assert_array_equal(matrix, kept[0])
+    np.testing.assert_array_equal(g, kept[1])
+
+
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
+def test_orders_go_on_where_they_were(kind, monkeypatch):
+    if kind == "columns":
+        monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, _, _ = problem("columns")
+    seen, x = view(f), np.zeros(N)
+    model = _Model(x, f.gradient(x), np.full(N, -0.1), np.full(N, 0.1), 1.0, 0.3)
+    state: Any = {"word": 1}
+    words = {1}
+    for _ in range(3):
+        model.minimise(state, seen.hessian(seen.predictions(x), seen.weights(x)))
+        assert isinstance(state["word"], int)
+        words.add(state["word"])
+    assert len(words) == 4

@@ -194,6 +194,28 @@ def test_single_precision_stays():
         assert part.dtype == np.float32
 
 
+def test_matrices_of_single_numbers_are_not_kept():
+    A, y, _, _ = data()
+    f = adafw.LinearModel(sparse.csr_array(A.astype(np.float32)), y, losses.Logistic())
+    seen, x = view(f), np.ones(N, np.float32)
+    assert f.rows.gram_grows
+    seen.memory = {}
+    h = seen.hessian(seen.predictions(x), seen.weights(x))
+    assert h.matrix.dtype == np.float32
+    assert seen.memory == {}
+
+
+def test_a_matrix_that_is_kept_is_without_the_intercept():
+    f, x, _ = model("csr", True, True)
+    seen, plain = view(f), view(f.model)
+    seen.memory, z = {}, seen.predictions(x)
+    for _ in range(2):
+        h = seen.hessian(z, seen.weights(x))
+        np.testing.assert_allclose(h.matrix, f.hessian(x), atol=1e-13)
+        kept = plain.hessian(z + f.best_intercept(x), seen.weights(x)).matrix
+        np.testing.assert_allclose(seen.memory["gram"], kept, atol=1e-13)
+
+
 def test_rough_products_are_those_of_models_that_may_be_rough():
     A = np.random.default_rng(0).standard_normal((4100, 256))
     f = adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic())
