@@ -243,3 +243,16 @@ def test_one_call_leads_towards_its_answer(name):
         share = min(1.0, -float(np.vdot(m, way)) / float(np.vdot(way, h * way)))
         y = subproblem.solve(constraint, x, m, h, 1.0, 1)
         np.testing.assert_allclose(y, x + share * way, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*SETS, *POLYTOPES])
+def test_single_numbers_stay_single(name):
+    constraint, shape = POLYTOPES.get(name) or (SETS[name], (N,))
+    rng = np.random.default_rng(2)
+    x = constraint.start(shape).astype(np.float32)
+    m = 3 * rng.standard_normal(shape).astype(np.float32)
+    h = rng.uniform(0.5, 2.0, shape).astype(np.float32)
+    y = subproblem.solve(constraint, x, m, h, 0.8, None)
+    assert y.dtype == np.float32
+    wide = [part.astype(np.float64) for part in (x, m, h)]
+    np.testing.assert_allclose(y, subproblem.solve(constraint, *wide, 0.8, None), atol=2e-3)
