@@ -250,3 +250,17 @@ def test_few_iterations_are_enough():
     r = adafw.minimize(f, adafw.NuclearBall(60.0), CORRECTIVE, gap_tolerance=1e-7)
     assert r.status == "converged"
     assert r.trace[-1].iteration <= 8
+
+
+def test_newton_steps_leave_a_sphere_that_does_not_hold_them():
+    """On it, with the minimum at 0: the step leads inside, not along it."""
+    rows, cols, values = observed(300, (12, 9))
+    f = adafw.MatrixCompletion(rows, cols, 0 * values, (12, 9))
+    _, _, left, right, _, radius = joining()
+    left, right = balanced(9 * left, 9 * right, radius)
+    seen = Factored(f, (12, 9))
+    z = seen.predict(left, right)
+    a, b, _, (before, after) = _newton_step(seen, left, right, z, radius)
+    assert (left**2).sum() + (right**2).sum() == pytest.approx(2 * radius)
+    assert (a**2).sum() + (b**2).sum() < 1.8 * radius
+    assert after < 0.5 * before
