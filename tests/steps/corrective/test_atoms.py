@@ -233,3 +233,16 @@ def test_active_sets_of_signed_points_and_of_points_on_the_sphere():
     weights, vertices = corrector.active_set(adafw.L1Ball(1.0), whole, {})
     np.testing.assert_allclose(weights, [0.5, 0.25, 0.125, 0.125])
     np.testing.assert_allclose(weights @ vertices, whole)
+
+
+def test_a_descent_notes_when_hardly_anything_changes(monkeypatch):
+    monkeypatch.setattr(atoms, "MANY", 0)
+    monkeypatch.setattr(atoms, "MOST_ATOMS", 0)
+    f, _, _ = problem(40)
+    ball, x, state, calm = adafw.L1Ball(2.0), np.zeros(40), {}, []
+    for t in range(8):
+        x, state = improve(f, ball, x, state, t)
+        calm.append(state["calm"])
+    assert set(calm) == {0, 1}
+    assert calm[0] == 0
+    assert state["bound"] == 1

@@ -314,3 +314,22 @@ def test_coefficients_that_join_are_twice_those_in_use(used, joined, monkeypatch
     free: Any = {"level": 0.0, "norm": 1e3}  # weight costs nothing
     JointCorrector().improve(f, adafw.L1Ball(1e3), x, f.gradient(x), 1, free)
     assert seen[0][1].working.chosen.size == used + joined
+
+
+def test_a_descent_notes_whether_the_set_binds_in_the_end(monkeypatch):
+    monkeypatch.setattr(joint, "MOST", 0)
+    f, _, _ = problem(losses.Softmax())
+    x = np.zeros((N, K))
+    for radius, bound in ((0.5, 1), (1e4, 0)):
+        new, state = JointCorrector().improve(f, adafw.L1Ball(radius), x, f.gradient(x), 1, {})
+        assert state["bound"] == bound
+        assert bool(np.abs(new).sum() == pytest.approx(radius)) is bool(bound)
+
+
+def test_classes_that_come_late_are_compiled_for(monkeypatch):
+    monkeypatch.setattr(joint, "_COMPILED", set())
+    f, _, _ = problem(losses.Softmax())
+    f = MatrixModel(f.rows, np.sort(f.y), losses.Softmax(), intercept=True)
+    assert (f.y[:8] == 0).all()
+    JointCorrector().prepare(f, np.zeros((N, K)), {})
+    assert len(joint._COMPILED) == 1

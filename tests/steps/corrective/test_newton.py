@@ -195,6 +195,7 @@ def test_states_that_hold_no_matrix_are_none():
     for name, other in (("gram", np.eye(3)), ("bends", np.ones(49)), ("chosen", np.eye(4))):
         assert Gram(working, 12, {**good, name: other}).bends is None
         assert Gram(working, 12, {k: v for k, v in good.items() if k != name}).bends is None
+        assert Gram(working, 12, {name: good[name]}).bends is None
 
 
 def test_rows_are_made_anew_where_their_bends_moved():
