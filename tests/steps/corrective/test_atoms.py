@@ -246,3 +246,7 @@ def test_a_descent_notes_when_hardly_anything_changes(monkeypatch):
     assert set(calm) == {0, 1}
     assert calm[0] == 0
     assert state["bound"] == 1
+    for radius, bound in ((0.3, 1), (1e4, 0)):  # in the end, not where it began
+        x, state = improve(f, adafw.L1Ball(radius), np.zeros(40), {})
+        assert state["bound"] == bound
+        assert bool(np.abs(x).sum() == pytest.approx(radius)) is bool(bound)

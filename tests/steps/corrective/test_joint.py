@@ -324,12 +324,3 @@ def test_a_descent_notes_whether_the_set_binds_in_the_end(monkeypatch):
         new, state = JointCorrector().improve(f, adafw.L1Ball(radius), x, f.gradient(x), 1, {})
         assert state["bound"] == bound
         assert bool(np.abs(new).sum() == pytest.approx(radius)) is bool(bound)
-
-
-def test_classes_that_come_late_are_compiled_for(monkeypatch):
-    monkeypatch.setattr(joint, "_COMPILED", set())
-    f, _, _ = problem(losses.Softmax())
-    f = MatrixModel(f.rows, np.sort(f.y), losses.Softmax(), intercept=True)
-    assert (f.y[:8] == 0).all()
-    JointCorrector().prepare(f, np.zeros((N, K)), {})
-    assert len(joint._COMPILED) == 1
