@@ -369,3 +369,14 @@ def test_rules_are_told_what_they_left_alone():
         )
         assert state["last"] == t
     assert told == [{}, {"last": 0}, {"last": 1}]
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7, 0.9, 1 / 3])
+def test_a_source_that_is_used_up_is_so_to_the_last_bit(weight):
+    active = ActiveSet(np.array([weight, 1 - weight]), np.eye(2))
+    x = active.point(np.zeros(2))
+    for target in (1, None):
+        move = Move(0, target, 1.0)
+        _, most = steps.AwayStep()._direction(active, move, x, None)
+        assert _shift(active, move, 1.0, most, None)[0] == -weight
+        assert active.moved(_shift(active, move, 1.0, most, None)).weights.tolist() == [1.0]

@@ -289,3 +289,8 @@ def test_projected_steps_go_on_where_corrective_ones_have_not_ended():
     assert counted.projections > 0
     assert newton._gap(f, simplex, y) <= 1e-6
     assert simplex.contains(y)
+
+
+def test_a_model_of_no_numbers_has_no_minimiser():
+    f = Quadratic(np.zeros(3), np.ones(3), np.full((3, 3), np.nan))
+    assert np.isnan(newton._unconstrained(f)).all()

@@ -256,3 +256,31 @@ def test_single_numbers_stay_single(name):
     assert y.dtype == np.float32
     wide = [part.astype(np.float64) for part in (x, m, h)]
     np.testing.assert_allclose(y, subproblem.solve(constraint, *wide, 0.8, None), atol=2e-3)
+
+
+def test_calls_and_gaps_end_the_sets_of_a_product():
+    product = adafw.Product([(adafw.L1Ball(1.0), 5), (adafw.Simplex(2.0), 4)])
+    rng = np.random.default_rng(7)
+    x = product.lmo(rng.standard_normal(9))
+    m, h = 3 * rng.standard_normal(9), rng.uniform(0.5, 2.0, 9)
+    for calls, enough, asked in ((1, None, 1), (7, None, 2), (None, 1e9, 1)):
+        counted = CountedSet(product)
+        y = subproblem.solve(counted, x, m, h, 0.7, calls, enough)
+        assert counted.lmo_calls == asked
+        for part, at in ((adafw.L1Ball(1.0), slice(0, 5)), (adafw.Simplex(2.0), slice(5, 9))):
+            alone = subproblem.solve(part, x[at], m[at], h[at], 0.7, calls, enough)
+            np.testing.assert_allclose(y[at], alone, atol=1e-14)
+        if enough is not None:
+            assert not y[x == 0].any()
+
+
+def test_groups_of_matrices_are_solved_as_those_of_vectors():
+    labels = np.array([[0, 0, 1], [2, 1, 2]])
+    rng = np.random.default_rng(8)
+    x, m = np.zeros((2, 3)), 3 * rng.standard_normal((2, 3))
+    h = rng.uniform(0.5, 2.0, (2, 3))
+    x[0, 2] = 0.5
+    y = subproblem.solve(adafw.GroupBall(1.2, labels), x, m, h, 0.7, None)
+    flat = (part.reshape(-1) for part in (x, m, h))
+    same = subproblem.solve(adafw.GroupBall(1.2, labels.reshape(-1)), *flat, 0.7, None)
+    np.testing.assert_allclose(y, same.reshape(2, 3), atol=1e-14)

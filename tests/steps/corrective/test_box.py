@@ -9,6 +9,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.rows import dense
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.box import BoxCorrector, _gap, _Model, bounds
 from adafw.steps.corrective.curvature import Hessian, view
@@ -280,3 +281,32 @@ def test_orders_go_on_where_they_were(kind, monkeypatch):
         assert isinstance(state["word"], int)
         words.add(state["word"])
     assert len(words) == 4
+
+
+@pytest.mark.parametrize("fell", [10.0, 1.1])
+def test_predictions_of_rough_products_are_not_kept(fell, monkeypatch):
+    """Where gaps hardly fall, products have all their digits, and predictions too."""
+    monkeypatch.setattr(dense, "_ROUGH", (1, 1 << 27))
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, _, _ = problem("products")
+    assert f.rows.rough
+    ball, x = adafw.LInfBall(0.1), np.full(N, 0.01)
+    g = f.gradient(x)
+    state: Any = {"word": 1, "gap": fell * ball.gap(x, g)}
+    new, state = BoxCorrector().improve(f, ball, x, g, 1, state)
+    assert ("predictions" in state) is (fell < 2)
+    if fell < 2:
+        np.testing.assert_allclose(state["predictions"], f.rows.array @ new, atol=1e-13)
+
+
+def test_columns_without_entries_stay_where_they_are(monkeypatch):
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, A, _ = problem("columns")
+    A[:, [2, 7]] = 0.0
+    f = adafw.LinearModel(sparse.csr_array(A), f.y, losses.Logistic())
+    x = np.full(N, 0.03)
+    state: Any = {"word": 1}
+    for t in range(3):
+        x, state = BoxCorrector().improve(f, adafw.LInfBall(0.1), x, f.gradient(x), t, state)
+        assert np.isfinite(x).all()
+        np.testing.assert_array_equal(x[[2, 7]], 0.03)

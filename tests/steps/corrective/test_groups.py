@@ -312,3 +312,11 @@ def test_groups_of_rows_of_several_outputs(intercept):
     assert ball.gap(x, f.gradient(x)) <= 1e-6
     seen = JointPredictions(f)
     np.testing.assert_allclose(seen.predictions(x), A @ x)
+
+
+def test_a_face_on_which_nothing_is_free_has_no_step():
+    f = linear()
+    seen, x = view(f), np.zeros(20)
+    h, g = seen.hessian(seen.predictions(x), seen.weights(x)), f.gradient(x)
+    for constraint in SETS:
+        assert _Model(x, g, _part(constraint, np.arange(20)), 1.0, 0.1)._face(h, x, g) is None
