@@ -10,7 +10,7 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
-from adafw.rows import as_rows
+from adafw.rows import EntryRows, as_rows
 from adafw.steps.corrective import atoms
 from adafw.steps.corrective.atoms import AtomCorrector, _inside, _room
 from adafw.steps.corrective.joining import Shape
@@ -192,6 +192,8 @@ def test_which_problems_fit():
         assert fits(f, constraint)
         assert fits(WithIntercept(f), CountedSet(constraint))
     assert not fits(f, adafw.L2Ball(1.0))
+    entries = EntryRows(np.array([0, 1, 1]), np.array([2, 0, 1]), (2, 3), np.dtype(float))
+    assert not fits(adafw.LinearModel(entries, y[:3], losses.Squared()), adafw.L1Ball(1.0))
     assert not fits(adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x), adafw.L1Ball(1.0))
     centred = as_rows(sparse.csr_array(A)).centred()[0]
     assert not fits(adafw.LinearModel(centred, y, losses.Logistic()), adafw.L1Ball(1.0))
@@ -250,3 +252,33 @@ def test_a_descent_notes_when_hardly_anything_changes(monkeypatch):
         x, state = improve(f, adafw.L1Ball(radius), np.zeros(40), {})
         assert state["bound"] == bound
         assert bool(np.abs(x).sum() == pytest.approx(radius)) is bool(bound)
+
+
+@pytest.mark.parametrize("way", ["newton", "descent"])
+@pytest.mark.parametrize("kind", ["intercept", "centred"])
+def test_predictions_are_without_the_intercept(kind, way, monkeypatch):
+    if way == "descent":
+        monkeypatch.setattr(atoms, "MANY", 0)
+        monkeypatch.setattr(atoms, "MOST_ATOMS", 0)
+    f, A, y = problem(40)
+    rows = as_rows(sparse.csr_array(A + 1.0))
+    if kind == "intercept":
+        f: Any = WithIntercept(adafw.LinearModel(rows, y, losses.Logistic()))
+    else:
+        f = adafw.LinearModel(rows.centred()[0], y, losses.Squared())
+    x, state = np.zeros(40), {}
+    for _ in range(4):
+        x, state = improve(f, adafw.L1Ball(1.5), x, state)
+        np.testing.assert_allclose(state["predictions"], f.rows.dot(x), atol=1e-12)
+        assert f.predictions(x)[0] is state["predictions"]
+
+
+def test_descents_are_told_of_single_numbers_in_double(monkeypatch):
+    monkeypatch.setattr(atoms, "MANY", 0)
+    f, _, _ = problem(600, dtype=np.float32)
+    seen, plain = [], atoms.descent
+    monkeypatch.setattr(atoms, "descent", lambda at, point: seen.append(at) or plain(at, point))
+    x = np.where(np.arange(600) < 10, 0.1, 0.0).astype(np.float32)
+    new, _ = improve(f, adafw.L1Ball(1.0), x, {})
+    assert new.dtype == np.float32
+    assert (seen[0].g.dtype, seen[0].x.dtype) == (np.float64, np.float64)

@@ -310,3 +310,17 @@ def test_columns_without_entries_stay_where_they_are(monkeypatch):
         x, state = BoxCorrector().improve(f, adafw.LInfBall(0.1), x, f.gradient(x), t, state)
         assert np.isfinite(x).all()
         np.testing.assert_array_equal(x[[2, 7]], 0.03)
+
+
+def test_where_losses_are_flat_coordinates_go_to_their_bounds(monkeypatch):
+    """The model is linear there: its minimiser is a corner."""
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    _, A, _ = problem("columns")
+    f = adafw.LinearModel(sparse.csr_array(A), np.full(80, 1e3), losses.Huber(1.0))
+    x, seen = np.zeros(N), view(f)
+    h, g = seen.hessian(seen.predictions(x), seen.weights(x)), f.gradient(x)
+    lower, upper = np.full(N, -0.1), np.full(N, 0.2)
+    model = _Model(x, g, lower, upper, _gap(g, x, lower, upper), 0.1)
+    y, move = model.minimise({"word": 1}, h)
+    np.testing.assert_allclose(y, np.where(g > 0, -0.1, 0.2), atol=1e-15)
+    np.testing.assert_allclose(move, A @ y, atol=1e-12)

@@ -295,3 +295,25 @@ def test_polishing_that_was_not_ended_by_its_residual_is_not_done(monkeypatch):
     v = at.x.copy()
     assert not descent._Model(at, Point(f, at.x))._polish(v, np.arange(v.size))
     assert (v != w).any()
+
+
+def test_where_steps_are_cut_to_next_to_nothing_a_plain_step_is_taken(monkeypatch):
+    class Far(descent._Model):
+        def minimiser(self, calm):
+            return self.at.x - 1e6 * self.at.g, False
+
+    monkeypatch.setattr(descent, "_Model", Far)
+    f, at, _ = setting(False, radius=1e7)
+    w, _, _ = descent.descent(at, Point(f, at.x))
+    assert f.value(w) < f.value(at.x)
+    d = w - at.x
+    assert abs(d @ at.g) < 0.99 * np.linalg.norm(d) * np.linalg.norm(at.g)  # not along g
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_descent_tells_whether_the_set_has_come_to_bind(intercept):
+    for radius, binds in ((0.6, True), (1e4, False)):
+        f, at, _ = setting(False, intercept=intercept, radius=radius)
+        w, bound, _ = descent.descent(at, Point(f, at.x))
+        assert bound is binds
+        assert bool(np.abs(w).sum() == pytest.approx(radius)) is binds
