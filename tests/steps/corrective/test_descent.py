@@ -317,3 +317,31 @@ def test_a_descent_tells_whether_the_set_has_come_to_bind(intercept):
         w, bound, _ = descent.descent(at, Point(f, at.x))
         assert bound is binds
         assert bool(np.abs(w).sum() == pytest.approx(radius)) is binds
+
+
+def test_calm_stays_calm_only_where_polishing_came_to_an_end(monkeypatch):
+    found = []
+    for most in (descent.CG_STEPS, 1):
+        monkeypatch.setattr(descent, "CG_STEPS", most)
+        found.append([
+            descent.descent(at, Point(f, at.x))[2]
+            for f, at in (working(seed, spread=3.0, evenness=30.0) for seed in range(8))
+        ])  # fmt: skip
+    assert any(found[0])
+    assert not any(found[1])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("some", [False, True])
+def test_a_descent_goes_on_where_the_last_one_ended(some, intercept, monkeypatch):
+    monkeypatch.setattr(descent, "ENOUGH", 1e-12)
+    f, at, _ = setting(False, intercept=intercept, radius=40.0)
+    model, H = descent._Model(at, Point(f, at.x)), f.hessian(at.x)
+    w, only = at.x.copy(), np.array([1, 4, 6]) if some else None
+    for epochs in (2, 400):
+        model._descend(w, 0.01, False, epochs, only)
+    slopes = at.g + H @ (w - at.x)
+    chosen = slice(None) if only is None else only
+    assert descent._violation(slopes[chosen], w[chosen], 0.01, True) <= 1e-5
+    if some:
+        np.testing.assert_array_equal(np.delete(w, only), np.delete(at.x, only))
