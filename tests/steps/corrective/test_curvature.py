@@ -293,6 +293,20 @@ def test_flat_losses_of_several_outputs_keep_some_curvature():
     assert (seen.totals(0 * dead) > 0).all()
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("flat", [False, True])
+def test_several_outputs_stay_single(flat, intercept):
+    A, _, w, rng = data()
+    f = MatrixModel(
+        A.astype(np.float32), rng.integers(0, 3, M), losses.Softmax(), w, intercept=intercept
+    )
+    seen, x = JointPredictions(f, flat), np.ones(3 * N if flat else (N, 3), np.float32)
+    z, weights = seen.predictions(x), seen.weights(x)
+    h = seen.hessian(z, weights)
+    for part in (z, weights, h.scale, h.product(x)[1]):
+        assert part.dtype == np.float32
+
+
 # Any objective -----------------------------------------------------------------------------------
 
 

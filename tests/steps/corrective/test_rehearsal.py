@@ -13,9 +13,11 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.rows import as_rows
 from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import rehearsal
 from adafw.steps.corrective.box import BoxCorrector
+from adafw.steps.corrective.l2_ball import L2Corrector
 
 _SCRIPT = """
 import sys
@@ -207,3 +209,30 @@ def test_both_ends_of_numbers_are_among_the_few():
     y[[19, 25]] = 2.0, -1.0
     few = rehearsal._few(adafw.LinearModel(rng.standard_normal((30, 3)), y, losses.Squared()))
     np.testing.assert_array_equal(few.y, y[[*range(8), 19, 25]])
+
+
+def test_kinds_are_told_apart_by_all_that_kernels_depend_on():
+    """A corrector each, rows as they are stored, whether a matrix is formed, types, weights."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((30, 5)), np.where(np.arange(30) % 3, 1.0, -1.0)
+    wide = np.tile(A, 60)  # too many columns for a matrix
+    stored = as_rows(sparse.csr_array(A))
+
+    def model(rows, loss=losses.Logistic(), weight=None):
+        return adafw.LinearModel(rows, y, loss, weight)
+
+    kinds = [
+        rehearsal._kind(corrector, f)
+        for corrector, f in [
+            (BoxCorrector(), model(A)), (L2Corrector(), model(A)), (BoxCorrector(), model(wide)),
+            (BoxCorrector(), model(stored)), (BoxCorrector(), model(stored.centred()[0])),
+            (BoxCorrector(), model(A.astype(np.float32))),
+            (BoxCorrector(), model(A, losses.SquaredHinge())),
+            (BoxCorrector(), model(A, weight=np.ones(30) + (y > 0))),
+            (BoxCorrector(), WithIntercept(model(A))),
+            (BoxCorrector(), MatrixModel(A, (y > 0).astype(int), losses.Softmax())),
+        ]
+    ]  # fmt: skip
+    assert len(set(kinds)) == len(kinds)
+    other = adafw.LinearModel(A[:20] + 1, y[:20], losses.Logistic())
+    assert rehearsal._kind(BoxCorrector(), other) == kinds[0]

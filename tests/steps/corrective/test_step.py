@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
 from adafw import losses
@@ -177,3 +178,23 @@ def test_before_the_clock_runs_states_are_recalled_and_steps_rehearsed(constrain
         z = joint.rows.dot_matrix(x) * (1 + 1e-12)
         CorrectiveStep().prepare(joint, constraint, x, {"predictions": z})
         np.testing.assert_array_equal(joint.predictions(x)[0], z)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [adafw.L1Ball(0.7), adafw.Simplex(0.7), adafw.UnitSimplex(0.7), adafw.LInfBall(0.2),
+     adafw.Hull(np.vstack([np.eye(6), -np.eye(6)])), adafw.Box(-0.1, 0.2), adafw.L2Ball(0.5),
+     adafw.KSparse(0.3, 2), adafw.GroupBall(0.7, [0, 0, 1, 1, 2, 2]),
+     adafw.NuclearBall(0.7, shape=(2, 3))],
+    ids=repr,
+)  # fmt: skip
+def test_single_numbers_stay_single(constraint):
+    linear, _, _ = known_problems()
+    for stored in (np.asarray, sparse.csr_array):
+        rows = stored(linear.rows.array.astype(np.float32))
+        f = adafw.LinearModel(rows, linear.y, losses.Logistic())
+        x, state = constraint.start((6,)).astype(np.float32), {}
+        for t in range(3):
+            x, state = CorrectiveStep().update(f, constraint, x, f.gradient(x), t, state)
+            assert x.dtype == np.float32
+            assert constraint.violation(x) <= 1e-6
