@@ -284,3 +284,14 @@ def test_groups_of_matrices_are_solved_as_those_of_vectors():
     flat = (part.reshape(-1) for part in (x, m, h))
     same = subproblem.solve(adafw.GroupBall(1.2, labels.reshape(-1)), *flat, 0.7, None)
     np.testing.assert_allclose(y, same.reshape(2, 3), atol=1e-14)
+
+
+def test_a_group_is_free_as_a_whole():
+    """All of its coordinates move where one of them is in use, before any call names them."""
+    ball = adafw.GroupBall(1.2, GROUPS)
+    x, m = np.zeros(N), np.linspace(-1, 1, N)
+    x[4] = 0.5
+    y = subproblem.solve(ball, x, m, np.ones(N), 0.1, None, enough=1e9)
+    group = GROUPS[4] == GROUPS
+    np.testing.assert_allclose(y[group], (x - 0.1 * m)[group])
+    assert not y[~group].any()

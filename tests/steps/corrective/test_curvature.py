@@ -60,6 +60,7 @@ def test_a_matrix_is_made_of_few_columns():
     assert forms_matrix(as_rows(np.ones((3, 200))))
     assert not forms_matrix(as_rows(np.ones((3, 201))))
     assert forms_matrix(as_rows(few))
+    assert forms_matrix(as_rows(few).centred()[0])  # by what is stored
     assert not forms_matrix(
         as_rows(sparse.csr_array((few.data, few.indices, few.indptr), (40, 501)))
     )
@@ -226,8 +227,10 @@ def test_rough_products_are_those_of_models_that_may_be_rough():
     assert seen.rough
     rough = seen.hessian(np.zeros(4100), np.ones(256)).product(A[0])[0]
     assert 1e-9 < np.abs(rough - exact).max() / np.abs(exact).max() < 1e-5
-    small = Predictions(adafw.LinearModel(A[:, :200], np.sign(A[:, 0]), losses.Logistic()))
+    A = A.reshape(-1, 128)  # as many entries, of so few columns that a matrix is formed
+    small = Predictions(adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic()))
     small.exact = False
+    assert small.rows.rough
     assert not small.rough
 
 
