@@ -105,3 +105,10 @@ def test_a_new_atom_comes_last(kind, new):
     np.testing.assert_array_equal(more.atom(2, v), v)
     np.testing.assert_array_equal(more.atom(1, v), active.atom(2, v))
     assert sparse.issparse(more.atoms) is (kind == new == "sparse")
+
+
+def test_a_state_without_weights_has_x_as_its_only_atom():
+    x = np.array([0.0, 0.5, 0.0, 0.0])
+    active = ActiveSet.of(x, {"phi": 1.0, "M": 2.0})
+    assert active.weights.tolist() == [1.0]
+    np.testing.assert_array_equal(active.point(x), x)

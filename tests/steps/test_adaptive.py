@@ -103,3 +103,13 @@ def test_what_it_is_made_of_is_checked(kind):
         with pytest.raises(ValueError, match="inner_steps must be an integer >= 1"):
             AdaptiveStep(0.1, inner_steps=bad)
     AdaptiveStep(0.1, max_step=1, inner="corrective")
+
+
+def test_bounds_of_settings():
+    for bad in (1.1, -0.1):
+        with pytest.raises(ValueError, match="max_step must be a number"):
+            AdaptiveStep(0.1, max_step=bad)
+    for inner in ("frank_wolfe", "corrective"):
+        with pytest.raises(ValueError, match="inner_steps must be an integer >= 1, got 0"):
+            AdaptiveStep(0.1, inner_steps=0, inner=inner)
+    assert AdaptiveStep(0.1, inner_gap=7.0).inner_gap.rule == 7.0

@@ -85,6 +85,9 @@ def test_preconditioned_step_refuses_line_searches_and_non_metrics():
         PreconditionedStep(LineSearch())
     with pytest.raises(TypeError, match="metric must be one of"):
         PreconditionedStep(metric="adagrad")
+    for bad in (1.1, -0.1):
+        with pytest.raises(ValueError, match="step_size must be a number"):
+            PreconditionedStep(bad)
 
 
 # The inner loop stopped by the subproblem's gap --------------------------------------------------

@@ -344,3 +344,39 @@ def test_without_a_step_no_atom_joins():
     _, state = step.update(f, adafw.Simplex(1.0), x, f.gradient(x), 1, state)
     assert state["calls"] == 2  # what the rule remembers is kept beside the atoms
     assert step.update(f, adafw.Simplex(1.0), x, np.zeros(3), 1, state) == (x, state)
+
+
+@pytest.mark.parametrize("make", [steps.AwayStep, steps.PairwiseStep, steps.BlendedPairwiseStep])
+def test_a_gap_below_zero_promises_nothing(make):
+    """It is rounding, or a vertex that is not the best: lazy steps go by 0 from then on."""
+    poor = adafw.UserSet(lambda g: np.array([1.0, 0.0, 0.0]), np.zeros(3))
+    x, g = SOME.point(np.zeros(3)), np.array([4.0, 2.0, 1.0])
+    _, state = make(lazy=True).update(distance(x - g / 2), poor, x, g, 1, SOME.state())
+    assert state["phi"] == 0.0
+
+
+def test_rules_are_told_what_they_left_alone():
+    class Told(steps.StepRule):
+        def __call__(self, f, x, g, d, t, state):
+            told.append(state)
+            return 0.5, {"last": t}
+
+    told, f, x = [], distance(np.array([5.0, 0.0, -1.0])), np.array([0.0, 1.0, 0.0])
+    state = {}
+    for t in range(3):
+        x, state = steps.PairwiseStep(Told()).update(
+            f, adafw.L1Ball(1.0), x, f.gradient(x), t, state
+        )
+        assert state["last"] == t
+    assert told == [{}, {"last": 0}, {"last": 1}]
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7, 0.9, 1 / 3])
+def test_a_source_that_is_used_up_is_so_to_the_last_bit(weight):
+    active = ActiveSet(np.array([weight, 1 - weight]), np.eye(2))
+    x = active.point(np.zeros(2))
+    for target in (1, None):
+        move = Move(0, target, 1.0)
+        _, most = steps.AwayStep()._direction(active, move, x, None)
+        assert _shift(active, move, 1.0, most, None)[0] == -weight
+        assert active.moved(_shift(active, move, 1.0, most, None)).weights.tolist() == [1.0]

@@ -76,10 +76,58 @@ def test_at_a_minimiser_nothing_moves():
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="improvement must be a number > 0 and < 1, got 0"):
-        BoostedStep(improvement=0.0)
+    for bad in (0.0, 1.0):
+        with pytest.raises(
+            ValueError, match=f"improvement must be a number > 0 and < 1, got {bad}"
+        ):
+            BoostedStep(improvement=bad)
     with pytest.raises(ValueError, match="rounds must be an integer >= 1, got 0"):
         BoostedStep(rounds=0)
     f = adafw.UserSum(1, lambda x: float(x @ x), lambda x, batch: 2 * x, convex=True)
     with pytest.raises(TypeError, match="does not know its smoothness constant L"):
         adafw.minimize(f, adafw.L1Ball(1.0), adafw.BoostFW(), x0=np.zeros(2))
+
+
+def pursued(constraint, x, g, rounds, improvement):
+    """Algorithm 2 of Combettes and Pokutta, lines 3 to 18, written out."""
+    d, total, cosine = np.zeros_like(g), 0.0, -1.0
+    for _ in range(rounds):
+        left = -g - d
+        u = constraint.lmo(-left) - x
+        if d.any() and -left @ d / np.linalg.norm(d) > left @ u:
+            break  # back along d, which leaves the cosine as it is
+        if not left @ u > 0:
+            break
+        share = left @ u / (u @ u)
+        new = d + share * u
+        now = -g @ new / (np.linalg.norm(g) * np.linalg.norm(new))
+        if now - cosine < improvement:
+            break
+        d, total, cosine = new, total + share, now
+    return d / total
+
+
+def test_directions_are_those_of_the_paper():
+    """From within a set, and from the apex of a cone, where pursuits end with a step back."""
+    rng = np.random.default_rng(3)
+    for radius in (0.5, 3.0):
+        for _ in range(20):
+            top = radius * np.column_stack([rng.normal(size=(8, 3)), np.ones(8)])
+            g = np.append(rng.normal(size=3), -1.0)
+            for constraint in (adafw.Hull(np.vstack([np.zeros(4), top])), adafw.L1Ball(radius)):
+                corners = [constraint.lmo(rng.normal(size=4)) for _ in range(3)]
+                for x in (np.array([0.5, 0.3, 0.2]) @ corners, np.zeros(4)):
+                    step = BoostedStep(rounds=12, improvement=1e-9)
+                    found = step._direction(constraint, x, g)
+                    d = pursued(constraint, x, g, 12, 1e-9)
+                    np.testing.assert_allclose(found, d, rtol=1e-7, atol=1e-9)
+
+
+def test_step_sizes_are_those_of_their_iteration(logistic):
+    sizes = [0.5, 0.25, 0.125]
+    step, x = BoostedStep(lambda t: sizes[t], rounds=3), np.full(12, 0.05)
+    g, ball = logistic.gradient(x), adafw.L1Ball(2.0)
+    d = step._direction(ball, x, g)
+    for t, size in enumerate(sizes):
+        new, _ = step.update(logistic, ball, x, g, t, {})
+        np.testing.assert_allclose(new, x + size * d, atol=1e-15)

@@ -70,6 +70,8 @@ def test_what_does_not_go_together_is_refused():
         FrankWolfeStep(1.5)
     with pytest.raises(ValueError, match="averaging"):
         FrankWolfeStep(averaging=-0.1)
+    with pytest.raises(ValueError, match="averaging"):
+        FrankWolfeStep(averaging=1.1)
     f = adafw.LinearModel(np.eye(2), np.zeros(2), adafw.losses.Squared())
     FrankWolfeStep(0.5).check(f, adafw.L1Ball(1.0), adafw.gradients.CSFW())
     with pytest.raises(TypeError, match="LineSearch needs exact gradients"):

@@ -380,3 +380,65 @@ def test_backtracking_takes_rounding_for_no_ascent():
         gamma, state = Backtracking()(f, np.zeros(2), g, d, 0, {})
         assert gamma == 1.0
         assert state["M"] / abs(size) == pytest.approx(4e-16, abs=0)
+
+
+def test_short_steps_ask_for_l_before_any_work():
+    with pytest.raises(TypeError, match="does not know its smoothness constant L"):
+        ShortStep().check(user_sum(model(losses.Squared())), adafw.gradients.Full())
+    ShortStep(L=2.0).check(user_sum(model(losses.Squared())), adafw.gradients.Full())
+
+
+def test_backtracking_stands_still_where_squares_underflow():
+    f = adafw.UserSum(1, lambda x: -x[0], lambda x, batch=None: -np.ones(1), convex=True)
+    state = {"M": 3.0, "value": 1.0}
+    for kept in ({}, state):
+        found = Backtracking()(f, np.zeros(1), -np.ones(1), np.array([1e-200]), 1, kept)
+        assert found == (0.0, kept)
+
+
+def test_the_first_estimate_is_the_curvature_at_the_start():
+    """Of exp(-x / 2) on the way from 0 to 2: from there on it falls, and no estimate is raised."""
+    f = adafw.UserSum(
+        1, lambda x: math.exp(-x[0] / 2), lambda x, batch=None: -np.exp(-x / 2) / 2, convex=True
+    )
+    x, d = np.zeros(1), np.array([2.0])
+    gamma, state = Backtracking()(f, x, f.gradient(x), d, 0, {})
+    assert state["M"] == pytest.approx((1 - math.exp(-1e-3)) / 1e-3 / 4, rel=1e-9)
+    assert gamma == 1.0
+
+
+@pytest.mark.parametrize("beyond", [math.inf, math.nan, -1.0, -2.0])
+def test_without_a_curvature_the_first_estimate_leads_to_the_vertex(beyond):
+    line = Line(lambda gamma: 0.0, lambda gamma: beyond if gamma else -1.0)
+    assert Backtracking()._first(line, -1.0, 4.0, 0.0, {}) == 0.25
+    known = Line(line.value, line.slope, 8.0)
+    assert Backtracking()._first(known, -1.0, 4.0, 0.0, {}) == 2.0
+
+
+@pytest.mark.parametrize("convex", [True, False])
+def test_slopes_and_values_that_are_no_numbers_are_too_far(convex):
+    """Both end at 0.3, beyond which nothing is known."""
+    unknown = Line(lambda gamma: -gamma, lambda gamma: -1.0 if gamma <= 0.3 else math.nan)
+    assert _search(unknown, -1.0, convex, 2.0**-52) == pytest.approx(0.3, rel=1e-10)
+    if not convex:
+        unknown = Line(lambda gamma: -gamma if gamma <= 0.3 else math.nan, lambda gamma: -1.0)
+        assert _search(unknown, -1.0, convex, 2.0**-52) == pytest.approx(0.3, rel=1e-10)
+
+
+def test_line_searches_of_single_numbers_end_at_their_rounding():
+    points = []
+
+    def gradient(x, batch=None):
+        points.append(float(x[0]))
+        return np.asarray(4 * (x - 0.3) ** 3, x.dtype)
+
+    f = adafw.UserSum(1, lambda x: float((x[0] - 0.3) ** 4), gradient, convex=True)
+    counts = []
+    for dtype in (np.float32, np.float64):
+        x, d = np.zeros(1, dtype), np.ones(1, dtype)
+        g = gradient(x)
+        points.clear()
+        gamma, _ = LineSearch()(f, x, g, d, 0, {})
+        assert gamma == pytest.approx(0.3, rel=1e-3)
+        counts.append(len(points))
+    assert 2 * counts[0] < counts[1]

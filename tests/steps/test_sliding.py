@@ -102,3 +102,53 @@ def test_smoothness_and_diameter_may_be_given(logistic):
         SlidingStep(rule=3)
     with pytest.raises(ValueError, match="diameter must be a number that is finite and > 0"):
         SlidingStep(diameter=0.0)
+
+
+def test_parameters_are_those_of_the_papers():
+    """Corollaries 2.2 and 3.2 of Lan and Zhou, theorem 2 of Hazan and Luo."""
+    for t in range(5):
+        k = t + 1
+        assert LanZhou()(t) == (3 / (k + 2), 3 / (k + 1), 1 / (k * (k + 1)), k == 1)
+        noisy = LanZhou(stochastic=True)(t)
+        assert noisy == (3 / (k + 2), 4 / (k + 2), 1 / (k * (k + 1)), k == 1)
+    for begin, length in ((0, 6), (6, 8), (14, 12)):
+        for k in (1, 2, length):
+            now = HazanLuo()(begin + k - 1)
+            assert now == (2 / (k + 1), 3 / k, 2 / (length * k), k == 1)
+
+
+def test_constants_that_are_given_are_used(logistic):
+    """Where f and the set know their own, too."""
+    ball, x = adafw.L1Ball(2.0), np.full(12, 0.05)
+    own, now = logistic.smoothness, LanZhou()(t := 60)
+    centre, g = np.full(12, -0.1), own * now.beta * np.linspace(-1.0, 2.0, 12)
+    for step, L, D in (
+        (SlidingStep(L=3 * own), 3 * own, ball.diameter((12,))),
+        (SlidingStep(diameter=0.9), own, 0.9),
+    ):
+        _, state = step.update(logistic, ball, x, g, t, {"centre": centre})
+        u, calls = centre, 0
+        while True:
+            slope = g + L * now.beta * (u - centre)
+            d = ball.lmo(slope) - u
+            if -(slope @ d) <= L * D * D * now.eta:
+                break
+            u, calls = u + min(1.0, -(slope @ d) / (L * now.beta * (d @ d))) * d, calls + 1
+        assert calls > 1
+        np.testing.assert_allclose(state["centre"], u, atol=1e-12)
+
+
+def test_steps_in_a_tiny_set_are_whole(logistic):
+    """Squares of its size underflow."""
+    tiny, g = adafw.L1Ball(1e-200), logistic.gradient(np.zeros(12))
+    _, state = SlidingStep().update(logistic, tiny, np.zeros(12), g, 0, {})
+    np.testing.assert_array_equal(state["centre"], tiny.lmo(g))
+
+
+def test_l_is_asked_for_before_any_work(logistic):
+    user = adafw.UserSum(60, logistic.value, logistic.gradient, convex=True)
+    with pytest.raises(TypeError, match="does not know its smoothness constant L"):
+        SlidingStep().check(user, adafw.L1Ball(1.0), gradients.Full())
+    SlidingStep(L=1.0).check(user, adafw.L1Ball(1.0), gradients.Full())
+    with pytest.raises(ValueError, match="L must be a number that is finite and > 0"):
+        SlidingStep(L=0.0)

@@ -135,3 +135,13 @@ def test_backtracking_takes_rounding_for_no_ascent():
             up = lambda g, sign=sign, eps=eps: sign + 5 * eps * (g > 0)  # noqa: E731
             assert asked(up, slope=-1e-30, dtype=dtype)[0] == 0.0
     assert len(asked(lambda g: float(g > 0), slope=-1.0)[1]) == 60
+
+
+def test_parabolas_begin_at_the_value_of_x():
+    """Not at the largest that is looked back on: of 50 x^2 the first one ends in its minimum."""
+    f, ball = Quadratic(np.zeros(1), np.zeros(1), np.full((1, 1), 100.0)), adafw.LInfBall(7.0)
+    x = np.ones(1)
+    state = {"x": np.zeros(1), "g": np.full(1, 99.0), "length": 1.0, "values": np.array([60.0])}
+    new, after = SpectralStep().update(f, ball, x, f.gradient(x), 1, state)
+    assert new[0] == pytest.approx(0.0, abs=1e-12)
+    assert after["values"].tolist() == [60.0, 50.0]

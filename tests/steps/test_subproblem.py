@@ -243,3 +243,55 @@ def test_one_call_leads_towards_its_answer(name):
         share = min(1.0, -float(np.vdot(m, way)) / float(np.vdot(way, h * way)))
         y = subproblem.solve(constraint, x, m, h, 1.0, 1)
         np.testing.assert_allclose(y, x + share * way, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*SETS, *POLYTOPES])
+def test_single_numbers_stay_single(name):
+    constraint, shape = POLYTOPES.get(name) or (SETS[name], (N,))
+    rng = np.random.default_rng(2)
+    x = constraint.start(shape).astype(np.float32)
+    m = 3 * rng.standard_normal(shape).astype(np.float32)
+    h = rng.uniform(0.5, 2.0, shape).astype(np.float32)
+    y = subproblem.solve(constraint, x, m, h, 0.8, None)
+    assert y.dtype == np.float32
+    wide = [part.astype(np.float64) for part in (x, m, h)]
+    np.testing.assert_allclose(y, subproblem.solve(constraint, *wide, 0.8, None), atol=2e-3)
+
+
+def test_calls_and_gaps_end_the_sets_of_a_product():
+    product = adafw.Product([(adafw.L1Ball(1.0), 5), (adafw.Simplex(2.0), 4)])
+    rng = np.random.default_rng(7)
+    x = product.lmo(rng.standard_normal(9))
+    m, h = 3 * rng.standard_normal(9), rng.uniform(0.5, 2.0, 9)
+    for calls, enough, asked in ((1, None, 1), (7, None, 2), (None, 1e9, 1)):
+        counted = CountedSet(product)
+        y = subproblem.solve(counted, x, m, h, 0.7, calls, enough)
+        assert counted.lmo_calls == asked
+        for part, at in ((adafw.L1Ball(1.0), slice(0, 5)), (adafw.Simplex(2.0), slice(5, 9))):
+            alone = subproblem.solve(part, x[at], m[at], h[at], 0.7, calls, enough)
+            np.testing.assert_allclose(y[at], alone, atol=1e-14)
+        if enough is not None:
+            assert not y[x == 0].any()
+
+
+def test_groups_of_matrices_are_solved_as_those_of_vectors():
+    labels = np.array([[0, 0, 1], [2, 1, 2]])
+    rng = np.random.default_rng(8)
+    x, m = np.zeros((2, 3)), 3 * rng.standard_normal((2, 3))
+    h = rng.uniform(0.5, 2.0, (2, 3))
+    x[0, 2] = 0.5
+    y = subproblem.solve(adafw.GroupBall(1.2, labels), x, m, h, 0.7, None)
+    flat = (part.reshape(-1) for part in (x, m, h))
+    same = subproblem.solve(adafw.GroupBall(1.2, labels.reshape(-1)), *flat, 0.7, None)
+    np.testing.assert_allclose(y, same.reshape(2, 3), atol=1e-14)
+
+
+def test_a_group_is_free_as_a_whole():
+    """All of its coordinates move where one of them is in use, before any call names them."""
+    ball = adafw.GroupBall(1.2, GROUPS)
+    x, m = np.zeros(N), np.linspace(-1, 1, N)
+    x[4] = 0.5
+    y = subproblem.solve(ball, x, m, np.ones(N), 0.1, None, enough=1e9)
+    group = GROUPS[4] == GROUPS
+    np.testing.assert_allclose(y[group], (x - 0.1 * m)[group])
+    assert not y[~group].any()

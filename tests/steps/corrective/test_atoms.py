@@ -10,7 +10,7 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
-from adafw.rows import as_rows
+from adafw.rows import EntryRows, as_rows
 from adafw.steps.corrective import atoms
 from adafw.steps.corrective.atoms import AtomCorrector, _inside, _room
 from adafw.steps.corrective.joining import Shape
@@ -192,6 +192,8 @@ def test_which_problems_fit():
         assert fits(f, constraint)
         assert fits(WithIntercept(f), CountedSet(constraint))
     assert not fits(f, adafw.L2Ball(1.0))
+    entries = EntryRows(np.array([0, 1, 1]), np.array([2, 0, 1]), (2, 3), np.dtype(float))
+    assert not fits(adafw.LinearModel(entries, y[:3], losses.Squared()), adafw.L1Ball(1.0))
     assert not fits(adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x), adafw.L1Ball(1.0))
     centred = as_rows(sparse.csr_array(A)).centred()[0]
     assert not fits(adafw.LinearModel(centred, y, losses.Logistic()), adafw.L1Ball(1.0))
@@ -215,3 +217,68 @@ def test_the_active_set_of_a_point(sets):
     else:
         np.testing.assert_allclose(weights, [1 / 3, 2 / 3])
     np.testing.assert_array_equal(rows[:2], [[2, 0, 0, 0], [0, 0, 2, 0]])
+
+
+def test_active_sets_of_signed_points_and_of_points_on_the_sphere():
+    corrector, x = AtomCorrector(), np.array([0.0, -0.5, 0.25, 0.0, -1.0], np.float32)
+    weights, vertices = corrector.active_set(adafw.L1Ball(4.0), x, {})
+    assert weights.dtype == np.float64
+    np.testing.assert_allclose(weights, [0.125, 0.0625, 0.25, 0.28125, 0.28125])
+    np.testing.assert_allclose(weights @ vertices, x)
+    assert np.abs(vertices).sum(axis=1).tolist() == [4.0] * 5
+    for ball in (adafw.L1Ball(1.75), adafw.L1Ball(1.75 * (1 + 2.0**-52))):
+        weights, vertices = corrector.active_set(ball, x, {})
+        assert weights.size == 3  # rounding is no weight of the origin
+        np.testing.assert_allclose(weights, [2 / 7, 1 / 7, 4 / 7])
+        np.testing.assert_allclose(weights @ vertices, x)
+    whole = np.array([0.5, -0.25])  # no coordinate is left for the origin
+    weights, vertices = corrector.active_set(adafw.L1Ball(1.0), whole, {})
+    np.testing.assert_allclose(weights, [0.5, 0.25, 0.125, 0.125])
+    np.testing.assert_allclose(weights @ vertices, whole)
+
+
+def test_a_descent_notes_when_hardly_anything_changes(monkeypatch):
+    monkeypatch.setattr(atoms, "MANY", 0)
+    monkeypatch.setattr(atoms, "MOST_ATOMS", 0)
+    f, _, _ = problem(40)
+    ball, x, state, calm = adafw.L1Ball(2.0), np.zeros(40), {}, []
+    for t in range(8):
+        x, state = improve(f, ball, x, state, t)
+        calm.append(state["calm"])
+    assert set(calm) == {0, 1}
+    assert calm[0] == 0
+    assert state["bound"] == 1
+    for radius, bound in ((0.3, 1), (1e4, 0)):  # in the end, not where it began
+        x, state = improve(f, adafw.L1Ball(radius), np.zeros(40), {})
+        assert state["bound"] == bound
+        assert bool(np.abs(x).sum() == pytest.approx(radius)) is bool(bound)
+
+
+@pytest.mark.parametrize("way", ["newton", "descent"])
+@pytest.mark.parametrize("kind", ["intercept", "centred"])
+def test_predictions_are_without_the_intercept(kind, way, monkeypatch):
+    if way == "descent":
+        monkeypatch.setattr(atoms, "MANY", 0)
+        monkeypatch.setattr(atoms, "MOST_ATOMS", 0)
+    f, A, y = problem(40)
+    rows = as_rows(sparse.csr_array(A + 1.0))
+    if kind == "intercept":
+        f: Any = WithIntercept(adafw.LinearModel(rows, y, losses.Logistic()))
+    else:
+        f = adafw.LinearModel(rows.centred()[0], y, losses.Squared())
+    x, state = np.zeros(40), {}
+    for _ in range(4):
+        x, state = improve(f, adafw.L1Ball(1.5), x, state)
+        np.testing.assert_allclose(state["predictions"], f.rows.dot(x), atol=1e-12)
+        assert f.predictions(x)[0] is state["predictions"]
+
+
+def test_descents_are_told_of_single_numbers_in_double(monkeypatch):
+    monkeypatch.setattr(atoms, "MANY", 0)
+    f, _, _ = problem(600, dtype=np.float32)
+    seen, plain = [], atoms.descent
+    monkeypatch.setattr(atoms, "descent", lambda at, point: seen.append(at) or plain(at, point))
+    x = np.where(np.arange(600) < 10, 0.1, 0.0).astype(np.float32)
+    new, _ = improve(f, adafw.L1Ball(1.0), x, {})
+    assert new.dtype == np.float32
+    assert (seen[0].g.dtype, seen[0].x.dtype) == (np.float64, np.float64)

@@ -9,6 +9,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.rows import dense
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.box import BoxCorrector, _gap, _Model, bounds
 from adafw.steps.corrective.curvature import Hessian, view
@@ -252,3 +253,74 @@ def test_points_are_in_the_box_to_the_last_bit():
         new, _ = BoxCorrector().improve(f, box, x, f.gradient(x), 1, {"word": 1})
         assert ((lower <= new) & (new <= upper)).all()
         assert ((new == lower) | (new == upper)).any()
+
+
+def test_models_leave_their_matrix_and_their_gradient_as_they_are():
+    """Where losses are flat a sweep divides by more than the curvature that is there."""
+    matrix, g = np.diag([2.0, 0.0, 1.0]), np.array([1.0, -1.0, 0.5])
+    h = Hessian(lambda d: (matrix @ d, np.empty(0)), np.ones(3), matrix)
+    kept = matrix.copy(), g.copy()
+    state: Any = {"word": 1}
+    y, _ = _Model(np.zeros(3), g, np.full(3, -0.4), np.full(3, 0.4), 1.0, 1e-9).minimise(state, h)
+    np.testing.assert_allclose(y, [-0.4, 0.4, -0.4])
+    np.testing.assert_array_equal(matrix, kept[0])
+    np.testing.assert_array_equal(g, kept[1])
+
+
+@pytest.mark.parametrize("kind", ["matrix", "columns"])
+def test_orders_go_on_where_they_were(kind, monkeypatch):
+    if kind == "columns":
+        monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, _, _ = problem("columns")
+    seen, x = view(f), np.zeros(N)
+    model = _Model(x, f.gradient(x), np.full(N, -0.1), np.full(N, 0.1), 1.0, 0.3)
+    state: Any = {"word": 1}
+    words = {1}
+    for _ in range(3):
+        model.minimise(state, seen.hessian(seen.predictions(x), seen.weights(x)))
+        assert isinstance(state["word"], int)
+        words.add(state["word"])
+    assert len(words) == 4
+
+
+@pytest.mark.parametrize("fell", [10.0, 1.1])
+def test_predictions_of_rough_products_are_not_kept(fell, monkeypatch):
+    """Where gaps hardly fall, products have all their digits, and predictions too."""
+    monkeypatch.setattr(dense, "_ROUGH", (1, 1 << 27))
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, _, _ = problem("products")
+    assert f.rows.rough
+    ball, x = adafw.LInfBall(0.1), np.full(N, 0.01)
+    g = f.gradient(x)
+    state: Any = {"word": 1, "gap": fell * ball.gap(x, g)}
+    new, state = BoxCorrector().improve(f, ball, x, g, 1, state)
+    assert ("predictions" in state) is (fell < 2)
+    if fell < 2:
+        np.testing.assert_allclose(state["predictions"], f.rows.array @ new, atol=1e-13)
+
+
+def test_columns_without_entries_stay_where_they_are(monkeypatch):
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, A, _ = problem("columns")
+    A[:, [2, 7]] = 0.0
+    f = adafw.LinearModel(sparse.csr_array(A), f.y, losses.Logistic())
+    x = np.full(N, 0.03)
+    state: Any = {"word": 1}
+    for t in range(3):
+        x, state = BoxCorrector().improve(f, adafw.LInfBall(0.1), x, f.gradient(x), t, state)
+        assert np.isfinite(x).all()
+        np.testing.assert_array_equal(x[[2, 7]], 0.03)
+
+
+def test_where_losses_are_flat_coordinates_go_to_their_bounds(monkeypatch):
+    """The model is linear there: its minimiser is a corner."""
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    _, A, _ = problem("columns")
+    f = adafw.LinearModel(sparse.csr_array(A), np.full(80, 1e3), losses.Huber(1.0))
+    x, seen = np.zeros(N), view(f)
+    h, g = seen.hessian(seen.predictions(x), seen.weights(x)), f.gradient(x)
+    lower, upper = np.full(N, -0.1), np.full(N, 0.2)
+    model = _Model(x, g, lower, upper, _gap(g, x, lower, upper), 0.1)
+    y, move = model.minimise({"word": 1}, h)
+    np.testing.assert_allclose(y, np.where(g > 0, -0.1, 0.2), atol=1e-15)
+    np.testing.assert_allclose(move, A @ y, atol=1e-12)

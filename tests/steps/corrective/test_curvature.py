@@ -60,6 +60,7 @@ def test_a_matrix_is_made_of_few_columns():
     assert forms_matrix(as_rows(np.ones((3, 200))))
     assert not forms_matrix(as_rows(np.ones((3, 201))))
     assert forms_matrix(as_rows(few))
+    assert forms_matrix(as_rows(few).centred()[0])  # by what is stored
     assert not forms_matrix(
         as_rows(sparse.csr_array((few.data, few.indices, few.indptr), (40, 501)))
     )
@@ -194,6 +195,28 @@ def test_single_precision_stays():
         assert part.dtype == np.float32
 
 
+def test_matrices_of_single_numbers_are_not_kept():
+    A, y, _, _ = data()
+    f = adafw.LinearModel(sparse.csr_array(A.astype(np.float32)), y, losses.Logistic())
+    seen, x = view(f), np.ones(N, np.float32)
+    assert f.rows.gram_grows
+    seen.memory = {}
+    h = seen.hessian(seen.predictions(x), seen.weights(x))
+    assert h.matrix.dtype == np.float32
+    assert seen.memory == {}
+
+
+def test_a_matrix_that_is_kept_is_without_the_intercept():
+    f, x, _ = model("csr", True, True)
+    seen, plain = view(f), view(f.model)
+    seen.memory, z = {}, seen.predictions(x)
+    for _ in range(2):
+        h = seen.hessian(z, seen.weights(x))
+        np.testing.assert_allclose(h.matrix, f.hessian(x), atol=1e-13)
+        kept = plain.hessian(z + f.best_intercept(x), seen.weights(x)).matrix
+        np.testing.assert_allclose(seen.memory["gram"], kept, atol=1e-13)
+
+
 def test_rough_products_are_those_of_models_that_may_be_rough():
     A = np.random.default_rng(0).standard_normal((4100, 256))
     f = adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic())
@@ -204,8 +227,10 @@ def test_rough_products_are_those_of_models_that_may_be_rough():
     assert seen.rough
     rough = seen.hessian(np.zeros(4100), np.ones(256)).product(A[0])[0]
     assert 1e-9 < np.abs(rough - exact).max() / np.abs(exact).max() < 1e-5
-    small = Predictions(adafw.LinearModel(A[:, :200], np.sign(A[:, 0]), losses.Logistic()))
+    A = A.reshape(-1, 128)  # as many entries, of so few columns that a matrix is formed
+    small = Predictions(adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic()))
     small.exact = False
+    assert small.rows.rough
     assert not small.rough
 
 
@@ -269,6 +294,20 @@ def test_flat_losses_of_several_outputs_keep_some_curvature():
     dead = np.array([1.0, 1e-9, 0.0]) * np.ones((M, 1))
     np.testing.assert_allclose(seen.totals(dead), [1.0, 1e-3, 1e-3])
     assert (seen.totals(0 * dead) > 0).all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("flat", [False, True])
+def test_several_outputs_stay_single(flat, intercept):
+    A, _, w, rng = data()
+    f = MatrixModel(
+        A.astype(np.float32), rng.integers(0, 3, M), losses.Softmax(), w, intercept=intercept
+    )
+    seen, x = JointPredictions(f, flat), np.ones(3 * N if flat else (N, 3), np.float32)
+    z, weights = seen.predictions(x), seen.weights(x)
+    h = seen.hessian(z, weights)
+    for part in (z, weights, h.scale, h.product(x)[1]):
+        assert part.dtype == np.float32
 
 
 # Any objective -----------------------------------------------------------------------------------

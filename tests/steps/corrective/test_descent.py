@@ -126,8 +126,9 @@ def test_the_vertex_of_a_model_is_the_linear_minimiser(signed):
     ball = adafw.L1Ball(1.5) if signed else adafw.Simplex(1.5)
     model = descent._Model(at, Point(f, at.x))
     np.testing.assert_array_equal(model.vertex(), ball.lmo(at.g))
-    at.g = -at.g
-    np.testing.assert_array_equal(model.vertex(), ball.lmo(at.g))
+    for g in (-at.g, np.abs(at.g) + 1.0, -np.abs(at.g) - 1.0):
+        at.g = g
+        np.testing.assert_array_equal(model.vertex(), ball.lmo(g))
 
 
 def least(at, H, sphere):
@@ -294,3 +295,53 @@ def test_polishing_that_was_not_ended_by_its_residual_is_not_done(monkeypatch):
     v = at.x.copy()
     assert not descent._Model(at, Point(f, at.x))._polish(v, np.arange(v.size))
     assert (v != w).any()
+
+
+def test_where_steps_are_cut_to_next_to_nothing_a_plain_step_is_taken(monkeypatch):
+    class Far(descent._Model):
+        def minimiser(self, calm):
+            return self.at.x - 1e6 * self.at.g, False
+
+    monkeypatch.setattr(descent, "_Model", Far)
+    f, at, _ = setting(False, radius=1e7)
+    w, _, _ = descent.descent(at, Point(f, at.x))
+    assert f.value(w) < f.value(at.x)
+    d = w - at.x
+    assert abs(d @ at.g) < 0.99 * np.linalg.norm(d) * np.linalg.norm(at.g)  # not along g
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_descent_tells_whether_the_set_has_come_to_bind(intercept):
+    for radius, binds in ((0.6, True), (1e4, False)):
+        f, at, _ = setting(False, intercept=intercept, radius=radius)
+        w, bound, _ = descent.descent(at, Point(f, at.x))
+        assert bound is binds
+        assert bool(np.abs(w).sum() == pytest.approx(radius)) is binds
+
+
+def test_calm_stays_calm_only_where_polishing_came_to_an_end(monkeypatch):
+    found = []
+    for most in (descent.CG_STEPS, 1):
+        monkeypatch.setattr(descent, "CG_STEPS", most)
+        found.append([
+            descent.descent(at, Point(f, at.x))[2]
+            for f, at in (working(seed, spread=3.0, evenness=30.0) for seed in range(8))
+        ])  # fmt: skip
+    assert any(found[0])
+    assert not any(found[1])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("some", [False, True])
+def test_a_descent_goes_on_where_the_last_one_ended(some, intercept, monkeypatch):
+    monkeypatch.setattr(descent, "ENOUGH", 1e-12)
+    f, at, _ = setting(False, intercept=intercept, radius=40.0)
+    model, H = descent._Model(at, Point(f, at.x)), f.hessian(at.x)
+    w, only = at.x.copy(), np.array([1, 4, 6]) if some else None
+    for epochs in (2, 400):
+        model._descend(w, 0.01, False, epochs, only)
+    slopes = at.g + H @ (w - at.x)
+    chosen = slice(None) if only is None else only
+    assert descent._violation(slopes[chosen], w[chosen], 0.01, True) <= 1e-5
+    if some:
+        np.testing.assert_array_equal(np.delete(w, only), np.delete(at.x, only))

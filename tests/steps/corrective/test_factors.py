@@ -192,3 +192,12 @@ def test_factors_are_as_short_as_they_can_be_and_inside_the_ball():
     assert balanced(a, b, 1.0) == (a, b)
     wide = balanced(np.ones((2, 5)), np.ones((3, 5)), 100.0)
     np.testing.assert_allclose(wide[0] @ wide[1].T, np.full((2, 3), 5.0))
+
+
+def test_factors_of_single_numbers_are_double():
+    left, right, _ = point()
+    x = (left @ right.T).astype(np.float32)
+    for factor in as_factors(x, 100.0):
+        assert factor.dtype == np.float64
+    a, b = as_factors(x, 100.0)
+    np.testing.assert_allclose(a @ b.T, x, atol=1e-12)

@@ -10,6 +10,7 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.rows import MatrixRows, as_rows
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import JointPredictions, view
 from adafw.steps.corrective.groups import (
@@ -297,6 +298,12 @@ def test_which_problems_fit():
     assert not fits(joint, adafw.GroupBall(1.0, rows.T.reshape(3, 2)))
     assert not fits(joint, adafw.KSparse(1.0, 2))
     assert not holds_rows(adafw.GroupBall(1.0, [0, 1]))
+    matrices = MatrixRows(as_rows(rng.standard_normal((30, 6))), (3, 2))
+    of_matrices = adafw.LinearModel(matrices, rng.standard_normal(30), losses.Squared())
+    assert not fits(of_matrices, adafw.KSparse(1.0, 2))
+    assert not fits(of_matrices, adafw.GroupBall(1.0, rows))
+    bent = adafw.objectives.Quadratic(np.zeros(20), np.ones(20), np.eye(20))
+    assert not any(fits(bent, constraint) for constraint in SETS)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -312,3 +319,11 @@ def test_groups_of_rows_of_several_outputs(intercept):
     assert ball.gap(x, f.gradient(x)) <= 1e-6
     seen = JointPredictions(f)
     np.testing.assert_allclose(seen.predictions(x), A @ x)
+
+
+def test_a_face_on_which_nothing_is_free_has_no_step():
+    f = linear()
+    seen, x = view(f), np.zeros(20)
+    h, g = seen.hessian(seen.predictions(x), seen.weights(x)), f.gradient(x)
+    for constraint in SETS:
+        assert _Model(x, g, _part(constraint, np.arange(20)), 1.0, 0.1)._face(h, x, g) is None

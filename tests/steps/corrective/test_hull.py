@@ -48,7 +48,8 @@ def test_weights_are_those_of_the_state_or_those_of_the_point():
     assert _weights(hull, x, {"weights": known}) is known
     others: list[Any] = [np.ones(2) / 2, [0.0, 0.0, 1.0]]
     for other in others:
-        assert _weights(hull, x, {"weights": other}).sum() == pytest.approx(1)
+        found = _weights(hull, x, {"weights": other})
+        np.testing.assert_allclose(found, [0.25, 0.5, 0.25], atol=1e-12)
     vertex = _weights(hull, V[1], {})
     assert (vertex[0], vertex[2]) == (0.0, 0.0)  # rounding is no weight
 
@@ -134,3 +135,14 @@ def test_which_problems_fit():
     square = adafw.Hull(np.random.default_rng(0).standard_normal((5, 2, 2)))
     rows = MatrixRows(as_rows(f.rows.array), (2, 2))
     assert not fits(adafw.LinearModel(rows, f.y, losses.Squared()), square)
+
+
+def test_predictions_of_centred_rows_are_those_of_the_point():
+    f, hull = problem(loss=losses.Squared())
+    rows = as_rows(sparse.csr_array(f.rows.array + 2.0)).centred()[0]
+    f = adafw.LinearModel(rows, f.y, losses.Squared())
+    x, state = hull.start((4,)), {}
+    for _ in range(3):
+        x, state = HullCorrector().improve(f, hull, x, f.gradient(x), 1, state)
+        np.testing.assert_allclose(state["predictions"], rows.dot(x), atol=1e-12)
+        np.testing.assert_array_equal(f.predictions(x)[0], state["predictions"])

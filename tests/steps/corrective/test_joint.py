@@ -314,3 +314,59 @@ def test_coefficients_that_join_are_twice_those_in_use(used, joined, monkeypatch
     free: Any = {"level": 0.0, "norm": 1e3}  # weight costs nothing
     JointCorrector().improve(f, adafw.L1Ball(1e3), x, f.gradient(x), 1, free)
     assert seen[0][1].working.chosen.size == used + joined
+
+
+def test_a_descent_notes_whether_the_set_binds_in_the_end(monkeypatch):
+    monkeypatch.setattr(joint, "MOST", 0)
+    f, _, _ = problem(losses.Softmax())
+    x = np.zeros((N, K))
+    for radius, bound in ((0.5, 1), (1e4, 0)):
+        new, state = JointCorrector().improve(f, adafw.L1Ball(radius), x, f.gradient(x), 1, {})
+        assert state["bound"] == bound
+        assert bool(np.abs(new).sum() == pytest.approx(radius)) is bool(bound)
+
+
+def test_curvature_met_where_a_step_is_cut_short_is_known_to_the_next_model():
+    """The mean of what a model knew and of what is there at the end of its step."""
+
+    class Watched(_Working):
+        def _model(self, s, inverse=None):
+            known.append(s)
+            return super()._model(s, inverse)
+
+        def _way(self, model, w):
+            ways.append(super()._way(model, w))
+            return ways[-1]
+
+    raised = 0
+    for seed in range(6):
+        known: list[Any] = []
+        ways: list[Any] = []
+        f, _, rng = problem(losses.Outputs(losses.Huber(0.05)), seed=seed)
+        x = -4 * rng.standard_normal((N, K))
+        at = Watched(f, x, f.gradient(x), np.arange(N * K), 400.0, False, 0.0, 0)
+        w, _ = at.improved()
+        assert f.value(w.reshape(N, K)) < f.value(x)
+        np.testing.assert_array_equal(known[0], f.seconds_at(at.z))
+        for before, after, way in zip(known, known[1:], ways, strict=False):
+            np.testing.assert_array_equal(after, (before + f.seconds_at(at.z + way)) / 2)
+            raised += 1
+    assert raised > 0
+
+
+def test_where_no_model_descends_the_way_to_the_vertex_does():
+    class Lost(_Working):
+        def _minimiser(self, model):
+            return self.w + self.slopes, False
+
+    f, _, at, _ = working(losses.Softmax())
+    lost = Lost(f, at.x, at.g, at.chosen, 2.0, True, 0.0, 3)
+    w, bound = lost.improved()
+    assert bound
+    d, way = w - lost.w, lost._vertex() - lost.w
+    t = float(d @ way / (way @ way))
+    np.testing.assert_allclose(d, t * way, atol=1e-14)
+    assert 0 < t <= 1
+    new = np.zeros(N * K)
+    new[at.chosen] = w
+    assert f.value(new.reshape(N, K)) < f.value(at.x)

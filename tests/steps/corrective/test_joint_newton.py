@@ -108,3 +108,17 @@ def test_columns_without_entries_have_some_curvature():
     assert (model.diagonal[2:] > 0).all()
     assert (model.diagonal[2:] < 1e-12).all()
     assert (model.total, model.mixed.tolist()) == (0.0, [0.0] * 4)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", [losses.Softmax(), losses.Outputs(losses.Huber(0.5))])
+def test_where_most_rows_have_moved_all_are_made_anew(loss, intercept):
+    f, x, _ = problem(loss, intercept)
+    chosen = np.arange(0, 48, 3)
+    gram, anew = JointGram(JointRows(f, chosen)), JointGram(JointRows(f, chosen))
+    gram.follow(JointPoint(f, x).bends, 0.2)
+    now = np.random.default_rng(0).dirichlet(np.full(4, 2.0), 60)
+    for found in (gram, anew):
+        found.follow(now, 0.0)
+    np.testing.assert_allclose(gram.matrix, anew.matrix, atol=1e-14)
+    np.testing.assert_array_equal(gram.known, now)

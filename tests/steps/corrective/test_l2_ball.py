@@ -8,6 +8,7 @@ import pytest
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.rows import dense
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import Hessian, view
 from adafw.steps.corrective.damped import Position, at
@@ -162,3 +163,19 @@ def test_an_iteration_ends_in_the_ball_and_keeps_what_it_knows(dtype):
             assert f.predictions(x)[0] is state["predictions"]
             np.testing.assert_allclose(state["predictions"], A @ x, atol=1e-12)
     assert ball.gap(x, f.gradient(x)) <= (1e-8 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("fell", [10.0, 1.1])
+def test_predictions_of_rough_products_are_not_kept(fell, monkeypatch):
+    """Where gaps hardly fall, products have all their digits, and predictions too."""
+    monkeypatch.setattr(dense, "_ROUGH", (1, 1 << 27))
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, _, _ = problem()
+    assert f.rows.rough
+    ball, x = adafw.L2Ball(0.5), np.full(N, 0.01)
+    g = f.gradient(x)
+    state: Any = {"word": 1, "gap": fell * ball.gap(x, g)}
+    new, state = L2Corrector().improve(f, ball, x, g, 1, state)
+    assert ("predictions" in state) is (fell < 2)
+    if fell < 2:
+        np.testing.assert_allclose(state["predictions"], f.rows.array @ new, atol=1e-13)

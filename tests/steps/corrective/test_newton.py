@@ -195,6 +195,7 @@ def test_states_that_hold_no_matrix_are_none():
     for name, other in (("gram", np.eye(3)), ("bends", np.ones(49)), ("chosen", np.eye(4))):
         assert Gram(working, 12, {**good, name: other}).bends is None
         assert Gram(working, 12, {k: v for k, v in good.items() if k != name}).bends is None
+        assert Gram(working, 12, {name: good[name]}).bends is None
 
 
 def test_rows_are_made_anew_where_their_bends_moved():
@@ -496,3 +497,24 @@ def test_signs_that_were_given_stay_as_they_were():
     used = at.u > 0
     assert used.any()
     assert (at.signs[used] != before[used]).any()
+
+
+def test_bends_that_a_matrix_follows_are_only_read():
+    working, _ = dense(np.arange(3))
+    gram, first, second = Gram(working, 12, {}), np.ones(50), np.linspace(1.0, 2.0, 50)
+    for bends in (first, second, 0.5 * second):
+        gram.follow(bends, 0.0)
+    assert (first == 1.0).all()
+    np.testing.assert_array_equal(second, np.linspace(1.0, 2.0, 50))
+    np.testing.assert_array_equal(gram.bends, 0.5 * second)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_slopes_that_are_known_at_the_start_are_not_those_of_later_steps(intercept):
+    f, A = problem(intercept=intercept)
+    for radius in (2.0, 20.0):
+        at, point, gram = start(f, A, True, True, radius=radius)
+        g = f.gradient(at.signs * at.u)
+        gap = at.gap(g)
+        newton_steps(point, gram, at, gap, Effort(30, 1e-6, 1e-3), g.copy())
+        assert at.gap(f.gradient(at.signs * at.u)) <= 1.1e-6 * gap

@@ -9,7 +9,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.gradients import Full
 from adafw.objectives import WithIntercept
 from adafw.rows import EntryRows, MatrixRows, as_rows
-from adafw.steps.corrective import CorrectiveStep
+from adafw.steps.corrective import CorrectiveStep, nuclear
 from adafw.steps.corrective.factors import Factored, as_factors, balanced, leading
 from adafw.steps.corrective.nuclear import (
     NuclearCorrector,
@@ -250,3 +250,37 @@ def test_few_iterations_are_enough():
     r = adafw.minimize(f, adafw.NuclearBall(60.0), CORRECTIVE, gap_tolerance=1e-7)
     assert r.status == "converged"
     assert r.trace[-1].iteration <= 8
+
+
+def test_newton_steps_leave_a_sphere_that_does_not_hold_them():
+    """On it, with the minimum at 0: the step leads inside, not along it."""
+    rows, cols, values = observed(300, (12, 9))
+    f = adafw.MatrixCompletion(rows, cols, 0 * values, (12, 9))
+    _, _, left, right, _, radius = joining()
+    left, right = balanced(9 * left, 9 * right, radius)
+    seen = Factored(f, (12, 9))
+    z = seen.predict(left, right)
+    a, b, _, (before, after) = _newton_step(seen, left, right, z, radius)
+    assert (left**2).sum() + (right**2).sum() == pytest.approx(2 * radius)
+    assert (a**2).sum() + (b**2).sum() < 1.8 * radius
+    assert after < 0.5 * before
+
+
+def test_pairs_of_a_large_matrix_join_by_how_far_each_would_go_alone(monkeypatch):
+    """Gains by curvatures: those of a pair are sums over the entries it puts numbers on."""
+    monkeypatch.setattr(nuclear, "LARGE", 12 * 9 - 1)
+    f, seen, left, right, z, radius = joining()
+    slopes = seen.matrix(seen.slopes(z))
+    u, s, v = leading(slopes, 4)
+    price = max(0.0, -float(np.vdot(slopes @ right, left)) / radius)
+    gain = np.maximum(s - price, 0.0)
+    rows, cols = seen.entries
+    bends = [2 / f.n_terms * (u[rows, k] ** 2 * v[cols, k] ** 2).sum() for k in range(4)]
+    weight = gain / bends
+    assert (gain > 0).sum() > 1
+    vertex = -radius * (u * weight / weight.sum()) @ v.T
+    new_left, new_right, new_z = _joined(seen, left, right, z, slopes, radius, (u, s, v))
+    x, new = left @ right.T, new_left @ new_right.T
+    gamma = float(np.vdot(new - x, vertex - x) / np.vdot(vertex - x, vertex - x))
+    np.testing.assert_allclose(new, x + gamma * (vertex - x), atol=1e-12)
+    np.testing.assert_allclose(new_z, seen.predict(new_left, new_right), atol=1e-12)

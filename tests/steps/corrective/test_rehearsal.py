@@ -13,9 +13,11 @@ import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.objectives import MatrixModel, WithIntercept
+from adafw.rows import as_rows
 from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import rehearsal
 from adafw.steps.corrective.box import BoxCorrector
+from adafw.steps.corrective.l2_ball import L2Corrector
 
 _SCRIPT = """
 import sys
@@ -184,3 +186,53 @@ def test_a_class_that_comes_late_is_among_the_few(monkeypatch):
     r = adafw.minimize(f, adafw.L2Ball(2.0), adafw.Corrective(), gap_tolerance=1e-8)
     assert r.status == "converged"
     assert rehearsal._DONE
+
+
+@pytest.mark.parametrize("error", [ArithmeticError, FloatingPointError, ValueError])
+def test_what_goes_wrong_with_a_few_rows_is_left_to_the_run(error, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+    told = []
+
+    class Wrong(BoxCorrector):
+        def improve(self, f, constraint, x, g, t, state):
+            told.append(np.geterr())
+            raise error("of these rows")
+
+    f, _ = linear()
+    rehearsal.rehearse(Wrong(), f, adafw.LInfBall(1.0), np.zeros(5))
+    assert [set(how.values()) for how in told] == [{"ignore"}]
+
+
+def test_both_ends_of_numbers_are_among_the_few():
+    rng = np.random.default_rng(0)
+    y = rng.random(30)
+    y[[19, 25]] = 2.0, -1.0
+    few = rehearsal._few(adafw.LinearModel(rng.standard_normal((30, 3)), y, losses.Squared()))
+    np.testing.assert_array_equal(few.y, y[[*range(8), 19, 25]])
+
+
+def test_kinds_are_told_apart_by_all_that_kernels_depend_on():
+    """A corrector each, rows as they are stored, whether a matrix is formed, types, weights."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((30, 5)), np.where(np.arange(30) % 3, 1.0, -1.0)
+    wide = np.tile(A, 60)  # too many columns for a matrix
+    stored = as_rows(sparse.csr_array(A))
+
+    def model(rows, loss=losses.Logistic(), weight=None):
+        return adafw.LinearModel(rows, y, loss, weight)
+
+    kinds = [
+        rehearsal._kind(corrector, f)
+        for corrector, f in [
+            (BoxCorrector(), model(A)), (L2Corrector(), model(A)), (BoxCorrector(), model(wide)),
+            (BoxCorrector(), model(stored)), (BoxCorrector(), model(stored.centred()[0])),
+            (BoxCorrector(), model(A.astype(np.float32))),
+            (BoxCorrector(), model(A, losses.SquaredHinge())),
+            (BoxCorrector(), model(A, weight=np.ones(30) + (y > 0))),
+            (BoxCorrector(), WithIntercept(model(A))),
+            (BoxCorrector(), MatrixModel(A, (y > 0).astype(int), losses.Softmax())),
+        ]
+    ]  # fmt: skip
+    assert len(set(kinds)) == len(kinds)
+    other = adafw.LinearModel(A[:20] + 1, y[:20], losses.Logistic())
+    assert rehearsal._kind(BoxCorrector(), other) == kinds[0]

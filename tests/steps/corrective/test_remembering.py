@@ -143,3 +143,10 @@ def test_all_columns_may_be_chosen():
     state["chosen"] = np.array([3, 0])
     recall(model(), np.zeros(4), state)
     assert "chosen" in state
+
+
+def test_objectives_without_predictions_have_none_to_recall():
+    f = adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x)
+    state = {**memory(), "predictions": np.ones(20)}
+    recall(f, np.zeros(4), state)
+    assert set(state) == {"chosen", "gram", "bends", "level", "predictions"}

@@ -11,6 +11,7 @@ from adafw.datasets import load_parts, save_parts
 from adafw.objectives import WithIntercept
 from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import sample
+from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.step import corrector_for
 
 M = sample.LEAST_ROWS + 100
@@ -220,3 +221,35 @@ def test_a_sample_that_would_learn_its_own_noise_is_given_up():
     found = sample.solved_on_sample(corrector_for(f, ball), f, ball, x)
     rows = -(-M // sample.EVERY)
     assert found is None or 10 * np.count_nonzero(found[0]) <= rows
+
+
+def test_a_sample_that_misleads_is_not_followed():
+    """Its rows say the opposite of all others."""
+    f, A, y = entries(M)
+    turned = np.where(np.arange(M) % sample.EVERY == 0, -y, y)
+    f, ball, x = adafw.LinearModel(A, turned, losses.Logistic()), SETS["l1"], np.zeros(15)
+    assert sample.solved_on_sample(corrector_for(f, ball), f, ball, x) is None
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_iterations_on_a_sample_end_by_its_gap(sign):
+    """As a share of the value, of whatever sign."""
+
+    class Watched(L2Corrector):
+        def improve(self, f, constraint, x, g, t, state):
+            value = f.value(x)
+            told.append((np.sign(value), constraint.gap(x, g) / abs(value), dict(state)))
+            return super().improve(f, constraint, x, g, t, state)
+
+    told, rng = [], np.random.default_rng(0)
+    A = rng.normal(size=(M, 4))
+    y = rng.poisson(np.exp(A @ np.array([0.2, -0.1, 0.3, 0.1]) + 2.0 - 2.0 * sign)).astype(float)
+    A = np.column_stack([A, np.ones(M)])
+    f, ball = adafw.LinearModel(A, y, losses.Poisson()), adafw.L2Ball(5.0)
+    new, _ = sample.solved_on_sample(Watched(), f, ball, np.zeros(5))
+    assert {s for s, _, _ in told[1:]} == {sign}
+    assert 1 < len(told) < sample.ITERATIONS
+    assert all(share > sample.ENOUGH and state["sample"] == 1 for _, share, state in told)
+    part = sample._sample(f, False, 5)
+    value, g = part.value_and_gradient(new)
+    assert ball.gap(new, g) <= sample.ENOUGH * abs(value)

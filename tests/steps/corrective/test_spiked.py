@@ -152,3 +152,23 @@ def test_spikes_are_those_of_the_rows_that_bend():
     seen = view(f)
     z = np.where(np.arange(4400) < 2200, 1e3, 0.0)
     assert seen.hessian(z, np.mean(A**2, axis=0)).nearly().V.shape[1] >= 8
+
+
+def test_spikes_are_centred_where_the_rows_bend():
+    """Rows of one side are flat: with an intercept, the mean of the others is no direction."""
+    rng = np.random.default_rng(0)
+    flat = np.arange(4400) // 11 % 2 == 1
+    A = rng.standard_normal((4400, 256)) + 3 * np.where(flat, -1, 1)[:, None]
+    A += rng.standard_normal((4400, 8)) @ rng.standard_normal((8, 256))
+    y = np.where(rng.random(4400) < 0.4, 1.0, -1.0)
+    f = adafw.objectives.WithIntercept(adafw.LinearModel(A, y, losses.Logistic()))
+    seen = view(f)
+    z = np.where(flat, 8 * np.where(rng.random(4400) < 0.5, 1.0, -1.0), 0.0)
+    h = seen.hessian(z, seen.weights(np.zeros(256)))
+    near = h.nearly()
+    H = np.column_stack([h.product(e)[0] for e in np.eye(256)])
+    P = np.diag(near.rest) + near.V @ near.V.T
+    size = np.linalg.eigvals(np.linalg.solve(P, H)).real
+    assert 0.2 < size.min() < size.max() < 4
+    share = np.diag(P) / np.diag(H)  # what is no spike is in the diagonal
+    assert 0.8 < share.min() < share.max() < 1.4

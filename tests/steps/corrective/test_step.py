@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.steps import CorrectiveStep, corrects_atoms, corrects_jointly, corrects_on
+from adafw.steps.corrective import rehearsal
 from adafw.steps.corrective.step import CORRECTORS, corrector_for
 
 
@@ -144,3 +146,55 @@ def test_active_sets_are_those_of_vectors_on_sets_with_vertices():
     np.testing.assert_allclose(weights, [0.5, 0.5], atol=1e-12)
     assert step.active_set(adafw.L1Ball(1.0), np.zeros((2, 2)), {}) is None
     assert step.active_set(adafw.LpBall(1.0, 3), x, {}) is None
+
+
+def test_sets_are_known_whatever_counts_their_calls():
+    for constraint in (adafw.L1Ball(1.0), adafw.L2Ball(1.0), adafw.Hull(np.eye(3))):
+        assert corrects_on(CountedSet(constraint))
+        assert corrects_atoms(CountedSet(constraint)) is isinstance(constraint, adafw.L1Ball)
+    assert corrects_jointly(CountedSet(adafw.NuclearBall(1.0)))
+    hull = CountedSet(adafw.Hull(2 * np.eye(3)))
+    weights, atoms = CorrectiveStep().active_set(hull, np.array([0.5, 0.0, 1.5]), {})
+    np.testing.assert_allclose(weights, [0.25, 0.75], atol=1e-12)
+    np.testing.assert_allclose(weights @ atoms, [0.5, 0.0, 1.5], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [adafw.L1Ball(1.0), adafw.LInfBall(1.0), adafw.L2Ball(1.0),
+     adafw.Hull(np.vstack([np.eye(6), -np.eye(6)]))],
+    ids=repr,
+)  # fmt: skip
+def test_before_the_clock_runs_states_are_recalled_and_steps_rehearsed(constraint, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_DONE", set())
+    linear, joint, _ = known_problems()
+    x = np.linspace(-0.1, 0.1, 6)
+    z = linear.rows.dot(x) * (1 + 1e-12)
+    CorrectiveStep().prepare(linear, constraint, x, {"predictions": z})
+    np.testing.assert_array_equal(linear.predictions(x)[0], z)
+    assert len(rehearsal._DONE) == (not isinstance(constraint, adafw.L1Ball))
+    if isinstance(constraint, adafw.L1Ball):
+        x = np.outer(x, [1.0, -2.0, 0.5])
+        z = joint.rows.dot_matrix(x) * (1 + 1e-12)
+        CorrectiveStep().prepare(joint, constraint, x, {"predictions": z})
+        np.testing.assert_array_equal(joint.predictions(x)[0], z)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [adafw.L1Ball(0.7), adafw.Simplex(0.7), adafw.UnitSimplex(0.7), adafw.LInfBall(0.2),
+     adafw.Hull(np.vstack([np.eye(6), -np.eye(6)])), adafw.Box(-0.1, 0.2), adafw.L2Ball(0.5),
+     adafw.KSparse(0.3, 2), adafw.GroupBall(0.7, [0, 0, 1, 1, 2, 2]),
+     adafw.NuclearBall(0.7, shape=(2, 3))],
+    ids=repr,
+)  # fmt: skip
+def test_single_numbers_stay_single(constraint):
+    linear, _, _ = known_problems()
+    for stored in (np.asarray, sparse.csr_array):
+        rows = stored(linear.rows.array.astype(np.float32))
+        f = adafw.LinearModel(rows, linear.y, losses.Logistic())
+        x, state = constraint.start((6,)).astype(np.float32), {}
+        for t in range(3):
+            x, state = CorrectiveStep().update(f, constraint, x, f.gradient(x), t, state)
+            assert x.dtype == np.float32
+            assert constraint.violation(x) <= 1e-6

@@ -178,9 +178,10 @@ class _Model:
         dz = np.zeros(self.point.z.size)
         if part is not w and (part != x).any():
             self.kernels.add_columns(self.columns, self.numbers[some], part - x, dz)
+        mixed = self.mixed[some]
         model = self.kernels.Model(
-            self.columns, self.numbers[some], g, self.point.bends, self.diagonal[some],
-            self.mixed[some], self.total, self.slope,
+            self.columns, self.numbers[some], g, self.point.bends, self.diagonal[some], mixed,
+            self.total, self.slope + float(mixed @ (part - x)),
         )  # fmt: skip
         bound = self.kernels.Bound(at.radius, at.signed, binding)
         enough = ENOUGH * _violation(g, x, multiplier, at.signed)
