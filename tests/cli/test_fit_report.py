@@ -248,6 +248,9 @@ def test_bounds_are_drawn_once_they_say_something():
     page = _convergence(one, fits([(4, -9), (3, 1), (3, 2)]))
     assert lines(page) == [3, 3, 2]  # of the first record the bound says nothing
     assert "proven lower bound" in page
+    # Below 0, as Poisson's loss may be, no further down than the objective came.
+    page = _convergence(one, fits([(-1, -99), (-3, -6), (-4, -6), (-4, -5)]))
+    assert lines(page) == [4, 4, 3]
     several = model([[1.0], [1.0], [1.0]], np.array(["a", "b", "c"]), parts=3)
     page = _convergence(several, fits(*[[(4, 0), (3, 1)]] * 3))
     assert lines(page) == [2] * 6

@@ -153,10 +153,10 @@ def _convergence(model: LinearModelFile, fitted: Fitted) -> str:
         gaps.append(Polyline(epochs, fit.trace["gap"], name, k))
         values.append(Polyline(epochs, fit.trace["value"], name or "objective", k))
         if len(fitted.fits) == 1:
-            # Of the first records the bound says nothing yet, and would flatten the rest.
-            bound = np.where(
-                fit.trace["lower_bound"] < min(0.0, fit.value), np.nan, fit.trace["lower_bound"]
-            )
+            # Of the first records the bound says nothing yet, and would flatten the rest: no loss
+            # but Poisson's is below 0.
+            least = 0.0 if fit.value >= 0 else 2 * fit.value - max(fit.trace["value"])
+            bound = np.where(fit.trace["lower_bound"] < least, np.nan, fit.trace["lower_bound"])
             values.append(Polyline(epochs, bound, "proven lower bound", k + 1, dashed=True))
     charts = (
         line_chart(gaps, "passes over the data", "gap", log=True),
