@@ -338,3 +338,14 @@ def test_a_counted_objective_is_as_far_away_as_the_objective():
         assert outer.remote
         assert outer.status() == "3 of 4 machines"
     assert not adafw.Counted(OBJECTIVES["squared"]).remote
+
+
+def test_what_is_not_convex_is_never_said_to_be():
+    class Wavy(Rounded):
+        convex = False
+
+    f = LinearModel(A, NUMBERS, Wavy())
+    joint = MatrixModel(A, TWO, losses.Outputs(Wavy()))
+    for g in (f, WithIntercept(f), joint, adafw.Counted(f), adafw.Counted(joint)):
+        assert not g.convex
+    assert MatrixModel(A, TWO, losses.Outputs(Rounded())).convex
