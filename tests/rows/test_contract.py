@@ -352,3 +352,12 @@ def test_what_is_read_only_cannot_be_written_and_leaves_the_rest_alone():
         view[0] = 9.0
     array[0] = 5.0
     assert view[0] == 5.0
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "streamed csr", "streamed dense"])
+def test_a_description_that_is_settled_stays(kind):
+    rows = ROWS[kind](np.float64)[1]
+    settled = rows.described()
+    assert settled.describe() == rows.describe()
+    assert settled.describe() is settled.describe()
+    assert rows.describe() is not rows.describe()
