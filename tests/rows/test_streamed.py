@@ -190,6 +190,11 @@ def test_fast_paths_read_the_rows_of_their_batches(tmp_path, path, source, dtype
     wide = adafw.AdaCSFW(1.0, 3, batch_size=10**8)
     with pytest.raises(ValueError, match=f"there is no {path} path"):
         adafw.minimize(g, adafw.L1Ball(5.0), wide, max_iterations=1, path=path)
+    growing = adafw.AdaCSFW(1.0, 3, batch_size=lambda t: 40 if t < 900 else 10**8)
+    with pytest.raises(ValueError, match=f"there is no {path} path"):
+        adafw.minimize(g, adafw.L1Ball(5.0), growing, max_iterations=1, path=path)
+    for whole in (adafw.SVRF(), adafw.Algorithm(gradients.SAGA(5), adafw.steps.FrankWolfeStep())):
+        assert adafw.minimize(g, adafw.L1Ball(5.0), whole, max_iterations=1).path == "generic"
 
 
 def test_a_state_goes_on_where_the_data_have_moved_to_a_disk(tmp_path):
