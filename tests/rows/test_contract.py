@@ -160,6 +160,25 @@ def test_empty_batches_give_empty_products(kind):
     none = np.zeros(0, np.int64)
     assert rows.dot(np.ones(rows.shape[1:]), none).shape == (0,)
     np.testing.assert_array_equal(rows.combine(np.zeros(0), none), np.zeros(rows.shape[1:]))
+    double = ROWS[kind](np.float32)[1].doubled()
+    assert double.dot(np.ones(rows.shape[1:]), none).shape == (0,)
+    np.testing.assert_array_equal(double.combine(np.zeros(0), none), np.zeros(rows.shape[1:]))
+    if len(rows.shape) == 2:
+        for each in (rows, double):
+            assert each.dot_matrix(np.ones((6, 2)), none).shape == (0, 2)
+            np.testing.assert_array_equal(each.combine_matrix(np.zeros((0, 2)), none), 0)
+
+
+@each_kind
+def test_rows_without_weight_do_not_count(kind):
+    """Not even if they are the first that are read, or all but one."""
+    A, rows = ROWS[kind](np.float64)
+    for counts in (np.arange(len(A)) > len(A) // 2, np.arange(len(A)) == 3):
+        w, some = np.where(counts, np.arange(len(A)) + 1.0, 0.0), A[counts]
+        share = w[counts] / w.sum()
+        close(rows.mean_squares(w).ravel(), share @ some**2)
+        close(rows.variances(w).ravel(), share @ (some - share @ some) ** 2)
+        close(rows.gram(w), (some * w[counts, None]).T @ some)
 
 
 @each_kind
