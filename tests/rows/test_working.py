@@ -153,6 +153,10 @@ def test_pieces_are_put_together_and_what_was_kept_is_taken_over():
     assert disk.kept == []
     exact = whole.working(CHOSEN)
     w, p = rng.normal(size=5), rng.random(M)
+    # To the bit, whatever memory there is.
+    np.testing.assert_array_equal(disk.combine(p), here.combine(p))
+    np.testing.assert_array_equal(disk.squares(p), here.squares(p))
+    np.testing.assert_array_equal(disk.product(p, w), here.product(p, w))
     for rows in (here, disk):
         assert rows.gram_pays
         np.testing.assert_allclose(rows.dot(w), exact.dot(w), atol=1e-13)
