@@ -38,6 +38,10 @@ class MyStep(steps.FrankWolfeStep):
     pass
 
 
+class MyMetric(metrics.AdaGrad):
+    pass
+
+
 @pytest.mark.parametrize(
     ("f", "constraint", "algorithm"),
     [
@@ -54,6 +58,10 @@ class MyStep(steps.FrankWolfeStep):
         (F, BALL, adafw.Algorithm(MyGradient(), steps.FrankWolfeStep())),
         (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.FrankWolfeStep(averaging=0.5))),
         (F, BALL, adafw.Algorithm(gradients.CSFW(), MyStep())),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.AdaptiveStep(1.0, inner_gap=0.1))),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.AdaptiveStep(1.0, metric=MyMetric()))),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.ProjectedStep(1.0, metrics.AMSGrad()))),
+        (F, BALL, adafw.AdaCSFW(1.0, 7, inner="corrective")),
         (F, BALL, adafw.AdaCSFW(lambda t: 1 / (t + 1), inner="corrective")),
         (F, BALL, adafw.AdaCSFW(math.inf, inner="corrective")),
         (
