@@ -95,6 +95,19 @@ def test_products_are_those_of_the_matrix(kind, dtype):
         close(got, exact, dtype)
 
 
+@each_kind
+def test_sums_with_weights_in_double_precision_are_in_double_precision(kind):
+    A, rows = ROWS[kind](np.float32)
+    if kind == "centred":  # less a mean that is rounded to float32
+        A = rows.rows.block(slice(None)).astype(float) - rows.mean
+    p = np.random.default_rng(13).normal(size=len(A))
+    for batch in (None, np.array([3, 0, 3])):
+        some = np.arange(len(A)) if batch is None else batch
+        got = rows.combine(p[some], batch)
+        assert got.dtype == np.float64
+        close(got.ravel(), p[some] @ A[some].astype(float))
+
+
 @each_dtype
 @each_kind
 def test_numbers_that_they_declare(kind, dtype):

@@ -54,17 +54,6 @@ def test_a_batch_outside_the_data_is_refused(kind):
             rows.dot(np.ones(bad), np.array([0]))
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_sums_of_weights_in_double_precision_are_in_double_precision(kind):
-    A = matrix(20, 6, 2).astype(np.float32)
-    rows, w = as_rows(kind(A)), np.random.default_rng(3).standard_normal(20)
-    for batch in (None, np.arange(20)[::-1].copy(), np.array([4, 4, 19])):
-        some = np.arange(20) if batch is None else batch
-        got = rows.combine(w[some], batch)
-        assert got.dtype == np.float64
-        np.testing.assert_allclose(got, w[some] @ A[some].astype(float), atol=1e-14)
-
-
 def test_full_products_have_the_same_bits_on_any_number_of_cores(monkeypatch):
     rng = np.random.default_rng(0)
     A = sparse.random_array((4000, 500), density=0.15, rng=rng).tocsr()
