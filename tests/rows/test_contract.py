@@ -289,6 +289,17 @@ def test_in_double_precision_products_are_float64(kind):
         assert double.mean.dtype == np.float64
 
 
+@each_kind
+def test_what_is_taken_of_rows_in_double_precision_stays_so(kind):
+    double, chosen = ROWS[kind](np.float32)[1].doubled(), np.array([4, 1, 3])
+    taken = [double.take(chosen), double.few(chosen)]
+    taken += [double.columns(chosen)] if kind in WITH_COLUMNS else []
+    for some in taken:
+        assert some.dtype == np.float64
+        for batch in (None, np.array([2])):
+            assert some.dot(np.ones(some.shape[1:]), batch).dtype == np.float64
+
+
 @each_dtype
 @pytest.mark.parametrize("chosen", [[4, 0, 3], [2], [5, 4, 3, 2, 1, 0], [1, 1]], ids=str)
 @pytest.mark.parametrize("kind", WITH_COLUMNS)
