@@ -283,6 +283,10 @@ def test_in_double_precision_products_are_float64(kind):
     np.testing.assert_allclose(double.dot_columns(p).ravel(), p @ A.astype(float), atol=tolerance)
     assert double.doubled().dtype == np.float64
     assert double.dot(x).dtype == double.combine(p).dtype == np.float64
+    w = np.abs(p)
+    np.testing.assert_allclose(double.gram(w), (A * w[:, None]).T @ A, atol=10 * tolerance)
+    assert double.gram(w).dtype == np.float64
+    np.testing.assert_allclose(double.curve(w, x)[0].ravel(), double.gram(w) @ x.ravel(), atol=1e-5)
     single = np.ones(rows.shape[1:], np.float32)
     assert rows.dot(single).dtype == np.float32
     if kind == "centred":
