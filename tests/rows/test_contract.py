@@ -408,3 +408,19 @@ def test_a_description_that_is_settled_stays(kind):
     assert settled.describe() == rows.describe()
     assert settled.describe() is settled.describe()
     assert rows.describe() is not rows.describe()
+
+
+@pytest.mark.parametrize("where", ["remote", "streamed"])
+def test_rows_made_of_others_are_where_these_are(where):
+    class Far(DenseRows):
+        def status(self):
+            return "3 of 4 machines"
+
+    far, mean = Far(matrix()), np.ones(6)
+    setattr(far, where, True)
+    for rows in (CentredRows(far, mean), MatrixRows(far, (2, 3)), CentredRows(far, mean).doubled()):
+        assert getattr(rows, where)
+        assert rows.status() == "3 of 4 machines"
+    here = as_rows(matrix())
+    for rows in (CentredRows(here, mean), MatrixRows(here, (2, 3))):
+        assert (rows.remote, rows.streamed, rows.status()) == (False, False, "")
