@@ -154,6 +154,18 @@ def test_a_list_that_memory_could_not_hold_is_refused(saved, capacity, tmp_path)
         run("lazy", State.load(tmp_path / "s.npz"), 40)
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "wrong"),
+    [("projected", "level", np.nan), ("projected", "level", 3), ("lazy", "threshold", -1.0),
+     ("lazy", "threshold", np.nan), ("lazy", "level", -1.0), ("lazy", "level", np.nan),
+     ("lazy", "capacity", 4096.0)],
+)  # fmt: skip
+def test_every_number_of_a_workspace_is_checked(saved, name, key, wrong, tmp_path):
+    write_npz(tmp_path / "s.npz", {**saved[name], f"workspace.{key}": np.array(wrong)})
+    with pytest.raises(ValueError, match=rf"its workspace\.{key} must be"):
+        run(name, State.load(tmp_path / "s.npz"), 40)
+
+
 @pytest.mark.parametrize("name", ["lazy", "ORGFW"])
 def test_missing_arrays(saved, name, tmp_path):
     for key in saved[name]:

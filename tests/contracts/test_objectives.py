@@ -9,7 +9,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.objectives import LinearModel, MatrixModel, Quadratic, WithIntercept
-from adafw.objectives.base import FiniteSum, SeparableSum
+from adafw.objectives.base import FiniteSum, SeparableSum, Unavailable
 
 M, N = 24, 5
 RNG = np.random.default_rng(0)
@@ -316,6 +316,8 @@ def test_functions_of_the_user_get_and_give_copies():
     assert f.gradient(x.astype(float)).dtype == np.float64
     with pytest.raises(ValueError, match=r"shape of x, \(3,\), got \(2,\)"):
         f.gradient(np.zeros(3))
+    with pytest.raises(ValueError, match=r"shape of x, \(1, 2\), got \(2,\)"):
+        f.gradient(np.zeros((1, 2)))
     for bad in ((2, 3.0, gradient), (2, value, None)):
         with pytest.raises(TypeError, match="must be a function, got"):
             adafw.UserSum(*bad)
@@ -338,3 +340,20 @@ def test_a_counted_objective_is_as_far_away_as_the_objective():
         assert outer.remote
         assert outer.status() == "3 of 4 machines"
     assert not adafw.Counted(OBJECTIVES["squared"]).remote
+
+
+def test_what_is_not_convex_is_never_said_to_be():
+    class Wavy(Rounded):
+        convex = False
+
+    f = LinearModel(A, NUMBERS, Wavy())
+    joint = MatrixModel(A, TWO, losses.Outputs(Wavy()))
+    for g in (f, WithIntercept(f), joint, adafw.Counted(f), adafw.Counted(joint)):
+        assert not g.convex
+    assert MatrixModel(A, TWO, losses.Outputs(Rounded())).convex
+
+
+def test_data_that_are_gone_say_what_helps():
+    assert str(Unavailable("two of four left")).startswith("two of four left; connect again, make")
+    assert str(Unavailable("no answer", "start them anew")).startswith("no answer; start them anew")
+    assert Unavailable("no answer").state is None

@@ -20,7 +20,8 @@ class Losses:
 
     def __init__(self, model, monkeypatch):
         self.model, self.asked, self.at = model, 0, None
-        ask = model.rows.engine.ask
+        engine = model.rows.plain[0].engine
+        ask = engine.ask
 
         def flaky(*words, **how):
             self.asked += 1
@@ -28,7 +29,7 @@ class Losses:
                 raise Unavailable("planted")
             return ask(*words, **how)
 
-        monkeypatch.setattr(model.rows.engine, "ask", flaky)
+        monkeypatch.setattr(engine, "ask", flaky)
 
     def run(self, algorithm, at=None, **how):
         self.model.value(np.full(14, 0.1))  # what it remembers is of nowhere on the way
@@ -61,6 +62,22 @@ def test_wherever_the_cluster_is_lost(model, monkeypatch, algorithm):
         for column in MEASURED:
             np.testing.assert_array_equal(again.trace[column], whole.trace[column])
         for column in COUNTED:  # a search that was cut off counts at the next record
+            assert again.trace[column][-1] == whole.trace[column][-1]
+
+
+@pytest.mark.parametrize("algorithm", [adafw.SFW(batch_size=3), adafw.LSVRFW()], ids=str)
+def test_a_regression_with_an_intercept_goes_on_as_well(model, monkeypatch, algorithm):
+    """Its rows are those less their mean, and as far away."""
+    rows = model.rows.centred()[0]
+    losses = Losses(adafw.LinearModel(rows, model.y, adafw.losses.Squared()), monkeypatch)
+    losses.run(algorithm)
+    whole = losses.run(algorithm)
+    for at in (3, losses.asked // 2, losses.asked - 2):
+        with pytest.raises(Unavailable, match="planted") as lost:
+            losses.run(algorithm, at)
+        again = losses.run(algorithm, state=lost.value.state)
+        np.testing.assert_array_equal(again.x, whole.x)
+        for column in COUNTED:
             assert again.trace[column][-1] == whole.trace[column][-1]
 
 

@@ -89,6 +89,15 @@ def test_indices_are_those_of_single_draws(gradient, words):
     assert t == 60
 
 
+def test_blocks_are_cut_at_the_end_of_every_batch():
+    gradient, one = gradients.CSFW(lambda t: t % 4 + 2), adafw.Blocks(7, 3)
+    batches = _Source(freeze(adafw.Blocks(7, 3)), M, (0.0, 0.0)).batches(gradient, 0, 30)
+    assert batches.ends.size == 31
+    for t in range(30):
+        wanted = one.integers(0, M, gradient.b(t, M)).tolist()
+        assert batches.indices[batches.ends[t] : batches.ends[t + 1]].tolist() == wanted, t
+
+
 def test_a_run_that_ends_in_the_middle_of_a_call_has_drawn_what_it_used():
     f, ball = linear_model(50, 8), adafw.L1Ball(1.0)
     for batch, done in ((3, 4), (7, 0)):

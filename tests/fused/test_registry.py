@@ -1,10 +1,13 @@
+import math
 from dataclasses import dataclass
 
 import pytest
 from fused_problems import linear_model
 
 import adafw
-from adafw import gradients, metrics, paths, steps
+from adafw import gradients, losses, metrics, paths, steps
+from adafw.objectives import WithIntercept
+from adafw.rows import CSRRows
 
 F = linear_model(30, 20)
 BALL = adafw.L1Ball(1.0)
@@ -12,6 +15,30 @@ BALL = adafw.L1Ball(1.0)
 
 @dataclass(frozen=True, eq=False)
 class MyBall(adafw.L1Ball):
+    pass
+
+
+class MyModel(adafw.LinearModel):
+    pass
+
+
+class MyLoss(losses.Logistic):
+    pass
+
+
+class MyRows(CSRRows):
+    pass
+
+
+class MyGradient(gradients.CSFW):
+    pass
+
+
+class MyStep(steps.FrankWolfeStep):
+    pass
+
+
+class MyMetric(metrics.AdaGrad):
     pass
 
 
@@ -24,6 +51,19 @@ class MyBall(adafw.L1Ball):
         (F, BALL, adafw.SFW()),
         (F, BALL, adafw.AMSGrad(0.1)),
         (F, BALL, adafw.AdaGrad(0.1)),
+        (MyModel(F.rows, F.y, F.loss), BALL, adafw.CSFW()),
+        (adafw.LinearModel(F.rows, F.y, MyLoss()), BALL, adafw.CSFW()),
+        (adafw.LinearModel(MyRows(F.rows.matrix), F.y, F.loss), BALL, adafw.CSFW()),
+        (WithIntercept(F), BALL, adafw.SVRF()),
+        (F, BALL, adafw.Algorithm(MyGradient(), steps.FrankWolfeStep())),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.FrankWolfeStep(averaging=0.5))),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), MyStep())),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.AdaptiveStep(1.0, inner_gap=0.1))),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.AdaptiveStep(1.0, metric=MyMetric()))),
+        (F, BALL, adafw.Algorithm(gradients.CSFW(), steps.ProjectedStep(1.0, metrics.AMSGrad()))),
+        (F, BALL, adafw.AdaCSFW(1.0, 7, inner="corrective")),
+        (F, BALL, adafw.AdaCSFW(lambda t: 1 / (t + 1), inner="corrective")),
+        (F, BALL, adafw.AdaCSFW(math.inf, inner="corrective")),
         (
             F,
             BALL,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fused_problems import after, fresh, linear_model, same_bits, same_counts
+from scipy import sparse
 
 import adafw
 from adafw import solver
@@ -70,3 +71,17 @@ def test_saga_is_renewed_at_the_same_iterations_and_stopping_there_changes_no_bi
     assert np.abs(whole.x - expected.x).max() <= 1e-9 * BALL.radius
     assert same_counts(whole, expected)
     assert same_bits(whole, after(RUNS["fused"], f, BALL, algorithm, [99, 1, 1, 99, 50]))
+
+
+def test_the_lazy_sum_of_float32_is_made_in_double_precision():
+    A = np.zeros((5, 2100), np.float32)  # so many columns that rows are summed as they come
+    A[:, 3] = 1.0
+    f = adafw.LinearModel(sparse.csr_array(A), np.ones(5), adafw.losses.Squared())
+    algorithm, path = adafw.CSFW(batch_size=2), LazyL1()
+    s = fresh(f, BALL, algorithm)
+    path.run(f, BALL, algorithm, s, 0)
+    s.gradient["alpha"][:] = [1e8, 1.0, 2.0, -1e8, 0.5]
+    path._renew(f, algorithm, s)
+    assert s.gradient["gradient"].dtype == np.float32
+    assert s.gradient["gradient"][3] == 3.5
+    assert s.workspace["table"][3, 1] == 3.5

@@ -55,6 +55,21 @@ def test_ordinary_numbers_are_sure(word):
 
 
 @pytest.mark.parametrize(
+    "word",
+    ["15146544968002809", "14840641112981521", "18084875060471242",  # ties, to even
+     "38619004311263416e1", "49203261288414558e1", "5612908072461898678",  # nearly one
+     "52211158016918015e65", "19393029562342919e55", "291885527953042220e-1",  # low bits carry
+     "1058307449498525614e2", "18030273798119134e4", "10427893421242223e4",  # or just do not
+     "18014398509481983", "36028797018963967", "72057594037927935e-3"],  # up to a power of two
+)  # fmt: skip
+def test_numbers_that_take_the_last_bit_of_a_product(word):
+    for sign in ("", "-"):
+        value, sure = read(sign + word)
+        assert sure
+        assert same_bits(value, float(sign + word))
+
+
+@pytest.mark.parametrize(
     "word", ["", "+", "-", ".", "e5", "1e", "1e+", "1.2.3", "--1", "0x1", "1_0", "nan", "-inf",
              "1e-300", "1" * 20, "1,2"]
 )  # fmt: skip

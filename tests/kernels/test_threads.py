@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,49 @@ def test_a_failure_is_passed_on(monkeypatch):
 
     with pytest.raises(ZeroDivisionError, match="part 2"):
         threads.share(work, 4)
+
+
+def in_two(monkeypatch, work):
+    """Two parts on two threads, each of which has one: work(whether it is the other thread)."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    both = threading.Barrier(2, timeout=30)
+
+    def part(_):
+        both.wait()
+        work(threading.current_thread() is not threading.main_thread())
+
+    threads.share(part, 2)
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("other", [True, False])
+def test_no_failure_of_any_thread_is_lost(monkeypatch, failure, other):
+    def work(is_other):
+        if is_other is other:
+            raise failure("planted")
+
+    with pytest.raises(failure, match="planted"):
+        in_two(monkeypatch, work)
+
+
+def test_all_parts_are_done_when_the_call_returns(monkeypatch):
+    done = []
+
+    def work(is_other):
+        if is_other:
+            time.sleep(0.05)
+        done.append(is_other)
+
+    in_two(monkeypatch, work)
+    assert done == [False, True]
+
+
+def test_where_a_system_has_no_affinity_all_its_cores_count(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for told, count in ((6, 6), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda told=told: told)
+        assert threads.cores() == count
 
 
 def test_ranges_cover_everything_once():

@@ -109,3 +109,11 @@ def test_a_line_through_a_quadratic_model():
     slope = (f.value(x + step * d) - f.value(x - step * d)) / (2 * step)
     assert f.gradient(x) @ d == pytest.approx(slope, rel=1e-7)
     np.testing.assert_allclose(f.hessian_product(x)(d), f.gradient(x + d) - f.gradient(x))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_quadratic_model_is_of_the_precision_of_its_centre(dtype):
+    f = Quadratic(np.ones(3, dtype), np.zeros(3, dtype), np.eye(3, dtype=dtype))
+    assert (f.shape, f.dtype) == ((3,), dtype)
+    assert f.gradient(np.zeros(3, dtype)).dtype == dtype
+    assert adafw.minimize(f, adafw.L2Ball(2.0), adafw.FW(), max_iterations=3).x.dtype == dtype

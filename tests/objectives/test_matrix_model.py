@@ -10,6 +10,7 @@ from scipy.optimize import minimize as scipy_minimize
 import adafw
 from adafw import losses
 from adafw.objectives import LinearModel, MatrixModel, WithIntercept
+from adafw.rows import DenseRows
 
 RNG = np.random.default_rng(0)
 A, W = RNG.normal(size=(60, 5)), RNG.random(60)
@@ -177,8 +178,9 @@ def test_weights_are_of_mean_one_and_in_the_dtype_of_the_data(dtype):
     x = 0.3 * np.random.default_rng(6).normal(size=f.shape).astype(dtype)
     wanted = W @ losses.Softmax().value(A @ x, LABELS) / W.sum()
     assert f.value(x) == pytest.approx(wanted, rel=1e-5)
-    for bad in (W[:3], -W, 0 * W, W * np.nan):
-        with pytest.raises(ValueError, match="sample_weight must"):
+    one_below = np.where(np.arange(60) == 7, -0.1, W)
+    for bad in (W[:3], W[:, None], -W, one_below, 0 * W, W * np.nan, W * 1e308):
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match="sample_weight must"):
             MatrixModel(A, LABELS, losses.Softmax(), bad)
 
 
@@ -203,3 +205,18 @@ def test_the_lower_bound_is_reached_where_every_row_has_coefficients_of_its_own(
     f = MatrixModel(np.eye(60), COUNTS, losses.Outputs(losses.Poisson()), weight)
     best = np.log(np.maximum(COUNTS, 1e-300))
     assert f.lower_bound <= f.value(best) <= f.lower_bound + 1e-12
+
+
+def test_a_model_is_as_far_away_as_its_rows():
+    class Far(DenseRows):
+        remote = True
+
+        def status(self):
+            return "3 of 4 machines"
+
+    far = MatrixModel(Far(A), LABELS, losses.Softmax())
+    assert (far.remote, far.status()) == (True, "3 of 4 machines")
+    here = MatrixModel(A, LABELS, losses.Softmax())
+    assert (here.remote, here.status()) == (False, "")
+    one = LinearModel(Far(A), W, losses.Squared())
+    assert (one.remote, one.status()) == (True, "3 of 4 machines")

@@ -75,6 +75,11 @@ def test_numbers_are_looked_at_wherever_they_are(make, monkeypatch):
         with pytest.raises(ValueError, match="A must be finite"):
             as_rows(make(bad))
         as_rows(make(bad), finite=True)
+    wide = np.ones((3, 25))  # rows of more than are looked at in one go
+    as_rows(make(wide))
+    wide[2, 20] = np.inf
+    with pytest.raises(ValueError, match="A must be finite"):
+        as_rows(make(wide))
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])
@@ -98,6 +103,14 @@ def test_pieces_make_up_the_matrix(make, tmp_path, monkeypatch):
     np.testing.assert_array_equal(found, A)
     assert len(ends) > 2
     assert ends[-1] == 11
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_pieces_are_for_those_who_look_for_themselves(make):
+    bad = np.where(A > 0, np.nan, A)
+    pieces = [piece for _, piece in in_pieces(make(bad), 4)]
+    whole = [p if make is np.array else p.toarray() for p in pieces]
+    np.testing.assert_array_equal(np.vstack(whole), bad)
 
 
 def test_a_matrix_is_widened_by_columns_of_zeros():

@@ -95,6 +95,19 @@ def test_products_are_those_of_the_matrix(kind, dtype):
         close(got, exact, dtype)
 
 
+@each_kind
+def test_sums_with_weights_in_double_precision_are_in_double_precision(kind):
+    A, rows = ROWS[kind](np.float32)
+    if kind == "centred":  # less a mean that is rounded to float32
+        A = rows.rows.block(slice(None)).astype(float) - rows.mean
+    p = np.random.default_rng(13).normal(size=len(A))
+    for batch in (None, np.array([3, 0, 3])):
+        some = np.arange(len(A)) if batch is None else batch
+        got = rows.combine(p[some], batch)
+        assert got.dtype == np.float64
+        close(got.ravel(), p[some] @ A[some].astype(float))
+
+
 @each_dtype
 @each_kind
 def test_numbers_that_they_declare(kind, dtype):
@@ -160,6 +173,25 @@ def test_empty_batches_give_empty_products(kind):
     none = np.zeros(0, np.int64)
     assert rows.dot(np.ones(rows.shape[1:]), none).shape == (0,)
     np.testing.assert_array_equal(rows.combine(np.zeros(0), none), np.zeros(rows.shape[1:]))
+    double = ROWS[kind](np.float32)[1].doubled()
+    assert double.dot(np.ones(rows.shape[1:]), none).shape == (0,)
+    np.testing.assert_array_equal(double.combine(np.zeros(0), none), np.zeros(rows.shape[1:]))
+    if len(rows.shape) == 2:
+        for each in (rows, double):
+            assert each.dot_matrix(np.ones((6, 2)), none).shape == (0, 2)
+            np.testing.assert_array_equal(each.combine_matrix(np.zeros((0, 2)), none), 0)
+
+
+@each_kind
+def test_rows_without_weight_do_not_count(kind):
+    """Not even if they are the first that are read, or all but one."""
+    A, rows = ROWS[kind](np.float64)
+    for counts in (np.arange(len(A)) > len(A) // 2, np.arange(len(A)) == 3):
+        w, some = np.where(counts, np.arange(len(A)) + 1.0, 0.0), A[counts]
+        share = w[counts] / w.sum()
+        close(rows.mean_squares(w).ravel(), share @ some**2)
+        close(rows.variances(w).ravel(), share @ (some - share @ some) ** 2)
+        close(rows.gram(w), (some * w[counts, None]).T @ some)
 
 
 @each_kind
@@ -251,10 +283,25 @@ def test_in_double_precision_products_are_float64(kind):
     np.testing.assert_allclose(double.dot_columns(p).ravel(), p @ A.astype(float), atol=tolerance)
     assert double.doubled().dtype == np.float64
     assert double.dot(x).dtype == double.combine(p).dtype == np.float64
+    w = np.abs(p)
+    np.testing.assert_allclose(double.gram(w), (A * w[:, None]).T @ A, atol=10 * tolerance)
+    assert double.gram(w).dtype == np.float64
+    np.testing.assert_allclose(double.curve(w, x)[0].ravel(), double.gram(w) @ x.ravel(), atol=1e-5)
     single = np.ones(rows.shape[1:], np.float32)
     assert rows.dot(single).dtype == np.float32
     if kind == "centred":
         assert double.mean.dtype == np.float64
+
+
+@each_kind
+def test_what_is_taken_of_rows_in_double_precision_stays_so(kind):
+    double, chosen = ROWS[kind](np.float32)[1].doubled(), np.array([4, 1, 3])
+    taken = [double.take(chosen), double.few(chosen)]
+    taken += [double.columns(chosen)] if kind in WITH_COLUMNS else []
+    for some in taken:
+        assert some.dtype == np.float64
+        for batch in (None, np.array([2])):
+            assert some.dot(np.ones(some.shape[1:]), batch).dtype == np.float64
 
 
 @each_dtype
@@ -352,3 +399,28 @@ def test_what_is_read_only_cannot_be_written_and_leaves_the_rest_alone():
         view[0] = 9.0
     array[0] = 5.0
     assert view[0] == 5.0
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "streamed csr", "streamed dense"])
+def test_a_description_that_is_settled_stays(kind):
+    rows = ROWS[kind](np.float64)[1]
+    settled = rows.described()
+    assert settled.describe() == rows.describe()
+    assert settled.describe() is settled.describe()
+    assert rows.describe() is not rows.describe()
+
+
+@pytest.mark.parametrize("where", ["remote", "streamed"])
+def test_rows_made_of_others_are_where_these_are(where):
+    class Far(DenseRows):
+        def status(self):
+            return "3 of 4 machines"
+
+    far, mean = Far(matrix()), np.ones(6)
+    setattr(far, where, True)
+    for rows in (CentredRows(far, mean), MatrixRows(far, (2, 3)), CentredRows(far, mean).doubled()):
+        assert getattr(rows, where)
+        assert rows.status() == "3 of 4 machines"
+    here = as_rows(matrix())
+    for rows in (CentredRows(here, mean), MatrixRows(here, (2, 3))):
+        assert (rows.remote, rows.streamed, rows.status()) == (False, False, "")

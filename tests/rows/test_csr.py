@@ -93,3 +93,27 @@ def test_gram_matrices_of_many_columns_leave_the_data_alone():
     narrow.add_gram(w, total)
     np.testing.assert_allclose(total, 1 + narrow.gram(w), atol=1e-12)
     np.testing.assert_array_equal(total, total.T)
+
+
+def test_descriptions_tell_where_entries_are():
+    """The same numbers in other columns, in other rows, or beside more columns, are other data."""
+    values, columns, starts = np.arange(1.0, 5.0), np.array([0, 2, 1, 3]), np.array([0, 2, 3, 4])
+    others = [
+        (columns, starts, (3, 5)), (np.array([0, 2, 1, 4]), starts, (3, 5)),
+        (columns, np.array([0, 2, 4, 4]), (3, 5)), (columns, starts, (3, 6)),
+    ]  # fmt: skip
+    told = [
+        as_rows(sparse.csr_array((values, c, s), shape=shape)).describe() for c, s, shape in others
+    ]
+    for k, one in enumerate(told):
+        assert all(one != other for other in told[:k])
+
+
+def test_rows_with_wide_indices_stay_so():
+    wide = sparse.csr_array(A)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    rows = CSRRows(wide)
+    few = rows.few(np.array([3, 1]))
+    assert few.matrix.indices.dtype == few.matrix.indptr.dtype == np.int64
+    assert [part.dtype for part in few.arrays] == [part.dtype for part in rows.arrays]
+    np.testing.assert_array_equal(few.block(slice(None)), A[[3, 1]])

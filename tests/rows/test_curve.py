@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import adafw
-from adafw.rows import as_rows
+from adafw.rows import CSRRows, as_rows
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (400, 90), (3000, 40)])
@@ -24,6 +24,25 @@ def test_curve_is_the_weighted_gram_matrix_times_d(kind, dtype, shape):
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(move, A @ d, atol=40 * eps * np.abs(A @ d).max())
     np.testing.assert_allclose(image, exact, atol=400 * eps * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("cores", ["1", "3"])
+def test_products_of_large_sparse_data_have_every_part(cores, monkeypatch):
+    """Sums are cut into four, and what is not summed between the cores."""
+    monkeypatch.setattr("adafw.rows.csr._LARGE", 100)
+    monkeypatch.setenv("OMP_NUM_THREADS", cores)
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((301, 7)) * (rng.random((301, 7)) < 0.7)
+    rows = CSRRows(sparse.csr_array(A), passing=True)
+    assert len(rows._ranges()) == 4
+    w, d, P = rng.random(301), rng.standard_normal(7), rng.standard_normal((301, 2))
+    image, move = rows.curve(w, d)
+    for got, exact in (
+        (image, A.T @ (w * (A @ d))), (move, A @ d), (rows.dot(d), A @ d),
+        (rows.combine(w), w @ A), (rows.dot_matrix(np.stack([d, -d], 1)), A @ np.stack([d, -d], 1)),
+        (rows.combine_matrix(P), A.T @ P),
+    ):  # fmt: skip
+        np.testing.assert_allclose(got, exact, atol=1e-12)
 
 
 @pytest.mark.parametrize("m", [5, 300, 3000])  # of the last, sums are cut into four

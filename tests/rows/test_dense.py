@@ -50,3 +50,12 @@ def test_second_moments_of_long_data_have_every_slice():
     rng = np.random.default_rng(0)
     A, w = rng.standard_normal((5000, 260)), rng.random(5000)
     np.testing.assert_allclose(as_rows(A).gram(w), (A.T * w) @ A, rtol=1e-10, atol=1e-9)
+
+
+def test_float32_in_double_precision_is_centred_without_a_copy():
+    rows = DenseRows(A, np.float64)
+    inner, mean = rows.centred()
+    assert inner.plain == (rows, True)
+    assert rows.array is A
+    assert inner.dtype == mean.dtype == np.float64
+    np.testing.assert_allclose(mean, A.astype(float).mean(axis=0), atol=1e-15)

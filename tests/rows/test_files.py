@@ -101,3 +101,16 @@ def test_a_room_grows_and_begins_at_a_page():
         assert np.frombuffer(view, np.uint8).ctypes.data % mmap.PAGESIZE == 0
     large[-1] = 7
     assert room.of(3 * mmap.PAGESIZE + 1)[-1] == 7  # the same memory again
+
+
+def test_columns_beyond_32_bits_are_gathered_whole(tmp_path):
+    wide = sparse.csr_array(
+        (np.array([1.0, 2.0, 3.0]), np.array([4, 2_999_999_999, 7]), np.array([0, 1, 2, 3])),
+        shape=(3, 3_000_000_000),
+    )
+    save_parts(tmp_path / "parts", wide, np.ones(3))
+    rows = as_rows(load_parts(tmp_path / "parts", stream=True)[0], finite=True)
+    got = rows.take(np.array([1, 0, 1]))
+    assert got.shape == (3, 3_000_000_000)
+    assert got.matrix.indices.tolist() == [2_999_999_999, 4, 2_999_999_999]
+    assert got.matrix.data.tolist() == [2.0, 1.0, 2.0]

@@ -49,6 +49,9 @@ def test_a_batch_outside_the_data_is_refused(kind):
         rows.dot(np.ones(4), np.array([0]))
     with pytest.raises(ValueError, match=r"weights must have shape \(2,\), got \(3,\)"):
         rows.combine(np.ones(3), np.array([0, 1]))
+    for bad in ((1, 3), (3, 1)):
+        with pytest.raises(ValueError, match="x must have shape"):
+            rows.dot(np.ones(bad), np.array([0]))
 
 
 def test_full_products_have_the_same_bits_on_any_number_of_cores(monkeypatch):

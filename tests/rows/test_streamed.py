@@ -190,6 +190,11 @@ def test_fast_paths_read_the_rows_of_their_batches(tmp_path, path, source, dtype
     wide = adafw.AdaCSFW(1.0, 3, batch_size=10**8)
     with pytest.raises(ValueError, match=f"there is no {path} path"):
         adafw.minimize(g, adafw.L1Ball(5.0), wide, max_iterations=1, path=path)
+    growing = adafw.AdaCSFW(1.0, 3, batch_size=lambda t: 40 if t < 900 else 10**8)
+    with pytest.raises(ValueError, match=f"there is no {path} path"):
+        adafw.minimize(g, adafw.L1Ball(5.0), growing, max_iterations=1, path=path)
+    for whole in (adafw.SVRF(), adafw.Algorithm(gradients.SAGA(5), adafw.steps.FrankWolfeStep())):
+        assert adafw.minimize(g, adafw.L1Ball(5.0), whole, max_iterations=1).path == "generic"
 
 
 def test_a_state_goes_on_where_the_data_have_moved_to_a_disk(tmp_path):
@@ -395,3 +400,18 @@ def test_reading_ahead_keeps_order_and_errors():
     with pytest.raises(OSError, match="the disk"):
         found.extend(in_advance(failing()))
     assert found == [] or found == [1]
+
+
+def test_mapped_entries_that_repeat_are_summed_in_memory(tmp_path):
+    A = sparse.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 4.0]]))
+    save_parts(tmp_path / "parts", A, np.ones(2))
+    with open(tmp_path / "parts" / "indices.npy", "rb+") as file:
+        file.seek(-3 * A.indices.itemsize, os.SEEK_END)
+        file.write(np.array([1, 1, 2], A.indices.dtype).tobytes())
+    B, _ = load_parts(tmp_path / "parts", stream=True)
+    assert as_rows(B).streamed  # which are taken at their word
+    C = sparse.csr_array(A.shape)
+    C.data, C.indices, C.indptr = B.data, B.indices, B.indptr
+    rows = as_rows(C)
+    assert not rows.streamed
+    np.testing.assert_array_equal(rows.block(slice(None)), [[0.0, 3.0, 0.0], [0.0, 0.0, 4.0]])

@@ -51,6 +51,21 @@ def test_products_and_gram_matrices_are_those_of_the_columns(kind, share, monkey
     np.testing.assert_allclose(gram, full, atol=1e-12)
 
 
+@pytest.mark.parametrize("passing", [False, True], ids=["by columns", "by rows"])
+def test_all_columns_in_any_order(passing):
+    rows, rng = CSRRows(sparse.csr_array(A), passing=passing), np.random.default_rng(5)
+    for chosen in (np.arange(N), np.arange(N)[::-1].copy(), rng.permutation(N)):
+        S, some = A[:, chosen], rows.working(chosen)
+        w, p = rng.normal(size=N), rng.random(M)
+        np.testing.assert_allclose(some.dot(w), S @ w, atol=1e-12)
+        np.testing.assert_allclose(some.combine(p), p @ S, atol=1e-12)
+        np.testing.assert_allclose(some.squares(p), p @ S**2, atol=1e-12)
+        for weights in (p, np.where(np.arange(M) == 4, p, 0.0)):  # of many rows, and of one
+            gram = np.zeros((N, N))
+            some.renew_gram(weights, np.count_nonzero(weights), gram)
+            np.testing.assert_allclose(gram, S.T @ (weights[:, None] * S), atol=1e-12)
+
+
 def test_how_much_a_gram_matrix_costs():
     """In products: a row of k entries takes part in k (k + 1) / 2 of its entries, about."""
     entries = np.count_nonzero(A[:, CHOSEN], axis=1).astype(float)
@@ -138,6 +153,10 @@ def test_pieces_are_put_together_and_what_was_kept_is_taken_over():
     assert disk.kept == []
     exact = whole.working(CHOSEN)
     w, p = rng.normal(size=5), rng.random(M)
+    # To the bit, whatever memory there is.
+    np.testing.assert_array_equal(disk.combine(p), here.combine(p))
+    np.testing.assert_array_equal(disk.squares(p), here.squares(p))
+    np.testing.assert_array_equal(disk.product(p, w), here.product(p, w))
     for rows in (here, disk):
         assert rows.gram_pays
         np.testing.assert_allclose(rows.dot(w), exact.dot(w), atol=1e-13)

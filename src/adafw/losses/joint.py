@@ -134,6 +134,11 @@ class Outputs(JointLoss):
         return 0.0 if self.loss.lower_bound >= 0 else -math.inf
 
     @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """That of the loss."""
+        return self.loss.convex
+
+    @property
     def task(self) -> Task:  # type: ignore[override]
         """That of the loss."""
         return self.loss.task

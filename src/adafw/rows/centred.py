@@ -24,9 +24,13 @@ class CentredRows(Rows):
         self.rows, self.mean = rows, mean
         self.shape = rows.shape
         self.dtype = rows.dtype
+        self.remote, self.streamed = rows.remote, rows.streamed
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         return self.rows.dot(x, batch) - self.mean @ x
+
+    def status(self) -> str:
+        return self.rows.status()
 
     @property
     def plain(self) -> tuple[Rows, bool]:

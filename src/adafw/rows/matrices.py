@@ -25,6 +25,7 @@ class MatrixRows(Rows):
         self.rows = rows
         self.shape = (rows.shape[0], height, width)
         self.dtype = rows.dtype
+        self.remote, self.streamed = rows.remote, rows.streamed
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         return self.rows.dot(x.reshape(-1), batch)
@@ -34,6 +35,9 @@ class MatrixRows(Rows):
 
     def dot_columns(self, p: Vector) -> Vector:
         return self.rows.dot_columns(p).reshape(self.shape[1:])
+
+    def status(self) -> str:
+        return self.rows.status()
 
     @property
     def stored(self) -> int:
