@@ -315,6 +315,10 @@ def test_the_fit_that_is_furthest_from_its_tolerance_is_told():
     assert "gap 1 is 0.5 of the value 2, tol=0.0001 was asked for; raise max_epochs" in one.text
     (one,) = notices([late[0]], plan())
     assert "(rounding allows no more progress)" in one.text
+    # Of the value: a gap that is larger may be nearer.
+    near = replace(fit(gap=3.0, status="max_epochs"), value=60.0)
+    (one,) = notices([late[0], near], plan())
+    assert "gap 0.5 is 0.25 of the value 2" in one.text
 
 
 def test_a_radius_that_one_class_feels_has_an_effect():
