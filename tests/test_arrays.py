@@ -139,6 +139,11 @@ def test_shapes_and_bad_arrays():
     for bad in (["a"], [1j], [10**400], object()):
         with pytest.raises(TypeError, match="x must be an array of real numbers"):
             arrays.floating(bad, "x")
+    for tensor in (torch.ones(2, requires_grad=True), torch.ones(2).bfloat16().requires_grad_()):
+        given = arrays.floating(tensor, "x")
+        assert given.dtype == tensor.dtype
+        assert not given.requires_grad, "no graph is kept of what is done with it"
+    assert arrays.floating(torch.ones(2, dtype=torch.int32), "x").dtype == torch.float64
     with pytest.raises(ValueError, match="x must have at least one entry"):
         arrays.finite(np.empty(0), "x")
     assert all_finite(np.array([1e300, 1e300])), "though their squares are not"

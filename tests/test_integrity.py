@@ -121,6 +121,17 @@ def test_every_array_of_a_state_is_checked(saved, name, tmp_path):
     assert tried > 15
 
 
+@pytest.mark.parametrize("part", ["gradient", "step"])
+@pytest.mark.parametrize("more", [[1.0, np.nan], [np.inf, 0.0], np.nan, [1j, 0.0]], ids=str)
+def test_all_else_that_a_state_holds_is_finite(saved, part, more, tmp_path):
+    fine = {f"{part}.some": np.array([1.0, 2.0]), f"{part}.word": np.array("w")}
+    write_npz(tmp_path / "s.npz", {**saved["generic"], **fine})
+    run("generic", State.load(tmp_path / "s.npz"), 21)
+    write_npz(tmp_path / "s.npz", {**saved["generic"], f"{part}.more": np.array(more)})
+    with pytest.raises(ValueError, match=rf"its {part}\.more must be finite"):
+        run("generic", State.load(tmp_path / "s.npz"), 21)
+
+
 def test_the_sentence_names_the_array(saved, tmp_path):
     write_npz(tmp_path / "s.npz", {**saved["lazy"], "gradient.alpha": np.zeros(51)})
     message = (

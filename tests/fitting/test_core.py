@@ -501,6 +501,8 @@ def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
     assert back.current[1].batch_intercept == fit.resume.batch_intercept
     for name in ("value", "lower_bound", "violation", "n_iter", "status", "algorithm", "intercept"):
         assert getattr(again, name) == getattr(fit, name), name
+    assert list(again.trace) == list(fit.trace)
+    assert len(again.trace) > 1
     back.finish(1, again)
     last = Checkpoint(tmp_path / "c", {})
     last.load()

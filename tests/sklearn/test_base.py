@@ -53,6 +53,7 @@ def test_every_class_has_its_own_numbers():
             assert getattr(model, name)[k] == pytest.approx(getattr(one, name), rel=1e-9), name
         assert model.status_[k] == one.status_ == "converged"
         assert model.trace_[k][-1].value == pytest.approx(one.trace_[-1].value)
+        assert model.value_[k] - model.gap_[k] <= model.lower_bound_[k] < model.value_[k]
     assert len(set(model.value_.round(6))) == 3
 
 

@@ -243,6 +243,9 @@ def test_labels_that_mean_nothing_are_refused():
     frame = pd.DataFrame({"user": ["a", "b", None], "item": [1, 2, 3], "value": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match="labels of rows must not be missing; drop such lines"):
         MatrixCompletion(1.0).fit(frame)
+    frame["user"] = pd.Series([None, "b", "a"], dtype=object)
+    with pytest.raises(ValueError, match="labels of rows must not be missing"):
+        MatrixCompletion(1.0).fit(frame)
     frame["user"] = [1.0, 2.0, np.nan]
     with pytest.raises(ValueError, match="labels of rows must not be missing"):
         MatrixCompletion(1.0).fit(frame)
