@@ -202,3 +202,17 @@ def test_batches_get_their_intercept_at_scheduled_records_alone():
     exact(x, record(10, 1.0, 0.5))
     assert exact.batch_intercept == 7.0
     assert judge().batch_intercept == 0.0
+
+
+def test_intercepts_of_several_outputs_are_kept_in_the_dtype_of_the_data():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3
+    risk = Design(A).risk(y, adafw.losses.Softmax(), True)
+    choice = Choice(adafw.SFW(), math.inf)
+    one = Judge(risk, adafw.L1Ball(2.0), 1e-3, 5, choice, np.dtype(np.float32))
+    b = np.array([0.1, 0.2, -0.3])
+    one.set_intercept(b)
+    np.testing.assert_array_equal(one.batch_intercept, b.astype(np.float32), strict=True)
+    assert risk.f.gradient(np.zeros((4, 3), np.float32), np.arange(5)).dtype == np.float32
+    b[0] = 9.0
+    assert one.batch_intercept[0] == np.float32(0.1)
