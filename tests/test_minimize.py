@@ -608,6 +608,12 @@ def test_numpys_true_stops_a_run(logistic):
     assert (r.status, r.trace[-1].iteration) == ("callback", 1)
 
 
+@pytest.mark.parametrize("answer", [1, "yes", [0], np.ones(3), None], ids=repr)
+def test_a_callback_that_returns_something_else_does_not_stop(logistic, answer):
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=3, callbacks=lambda s, r: answer)
+    assert (r.status, r.trace[-1].iteration) == ("max_iterations", 3)
+
+
 def test_changing_the_result_does_not_change_the_state(logistic):
     r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=9)
     r.x[:] = 0
