@@ -108,10 +108,11 @@ def test_it_finds_what_was_hidden():
     assert model.score(pairs, v) > 0.95
 
 
-def test_a_search_is_that_of_held_out_tenths():
+@pytest.mark.parametrize("norm", ["nuclear", "frequency", "adaptive"])
+def test_a_search_is_that_of_held_out_tenths(norm):
     """Two of ten folds, by hand: offsets and matrix from the others; it ends one past the best."""
     _, pairs, v = observed(m=40, n=30, noise=0.5)
-    model = MatrixCompletion(cv=2, random_state=3).fit(pairs, v)
+    model = MatrixCompletion(cv=2, random_state=3, norm=norm).fit(pairs, v)
     best = int(np.argmin(model.scores_))
     assert len(model.scores_) == best + 2
     assert model.radius_ == model.radii_[best]
@@ -119,7 +120,7 @@ def test_a_search_is_that_of_held_out_tenths():
     for k in (0, best):
         held_out = []
         for train, test in folds:
-            one = MatrixCompletion(model.radii_[k], shape=(40, 30), tol=1e-2)
+            one = MatrixCompletion(model.radii_[k], norm=norm, shape=(40, 30), tol=1e-2)
             one.fit(pairs[train], v[train])
             held_out.append(np.mean((one.predict(pairs[test]) - v[test]) ** 2))
         assert model.scores_[k] == pytest.approx(np.mean(held_out), rel=0.05)
