@@ -129,6 +129,14 @@ def test_a_constant_has_one_copy_for_each_dtype(kind):
         Constant([np.nan], "lower")
 
 
+def test_a_constant_has_one_copy_for_each_device():
+    constant, elsewhere = Constant([1.0, 2.0], "lower"), torch.zeros(2, device="meta")
+    for copied in (constant.like, constant.index_like):
+        assert copied(torch.zeros(2)).device.type == "cpu"
+        assert copied(elsewhere).device.type == "meta"
+        assert copied(torch.zeros(2)).tolist() == [1, 2]
+
+
 def test_shapes_and_bad_arrays():
     assert arrays.as_shape(3) == (3,)
     assert arrays.as_shape([2, np.int64(3)]) == (2, 3)

@@ -179,7 +179,10 @@ def test_missing_arrays(saved, name, tmp_path):
 @pytest.mark.parametrize(
     ("records", "problem"),
     [(np.zeros((2, 3)), None), (np.array(["a"]), None), (np.zeros((3, 12)), None), (None, "{"),
-     (None, "[1]"), (None, '{"objective": 1}')],
+     (None, "[1]"), (None, '{"objective": 1}'), (None, "7"), (None, "[" * 100_000),
+     (np.arange(24).reshape(2, 12), None), (np.zeros((1, 13)), None),
+     (np.array([[0.0] * 12, [21.0] * 12]), None)],
+    ids=range(11),
 )  # fmt: skip
 def test_damaged_traces_and_descriptions(saved, records, problem, tmp_path):
     arrays = dict(saved["lazy"])
