@@ -348,6 +348,30 @@ def test_what_is_undone_leaves_no_trace(name):
             np.testing.assert_array_equal(two[key], one[key], err_msg=key)
 
 
+def test_rates_stay_where_a_step_can_be_told_from_none():
+    path = AutoRate.__new__(AutoRate)
+    path.width = 10.0
+    for wanted, kept in ((0.0, 1e-29), (1e-40, 1e-29), (0.3, 0.3), (1e200, 1e31)):
+        s = solver.State(x=np.zeros(2), search={"rate": 1.0, "end": 5})
+        path._close(s, wanted)
+        assert s.search == {"rate": pytest.approx(kept)}
+
+
+def test_what_was_met_in_a_stage_that_is_undone_is_forgotten():
+    """The gradient there says nothing about where the next window begins."""
+    f, ball = problem(), adafw.L1Ball(5.0)
+    s = adafw.minimize(f, ball, adafw.AdaSPIDERFW(), max_iterations=9).state
+    assert {"end", "base.t", "stage.t"} <= set(s.search)
+    off = s.x + 1
+    s.search |= {"exact.x": off, "exact.gradient": f.gradient(off), "exact.t": s.t}
+    path = AutoRate.__new__(AutoRate)
+    path.first, path.width = 7.0, 10.0
+    path._go_back(s, 0.01)
+    for part in ("x", "gradient", "t"):
+        np.testing.assert_array_equal(s.search[f"exact.{part}"], s.search[f"stage.{part}"])
+    assert s.search["stage.t"] < 9
+
+
 @pytest.mark.parametrize("first", [1e-4, 1e4])
 def test_a_wrong_first_rate_is_soon_forgotten(first, monkeypatch):
     f, ball = problem(1500, 30), adafw.L1Ball(5.0)

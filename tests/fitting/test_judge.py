@@ -170,6 +170,16 @@ def test_what_is_returned_is_certified_as_it_is_rounded(dtype):
     assert now.gap - exact == pytest.approx(lost, rel=1e-4, abs=1e-14)
 
 
+@pytest.mark.parametrize(("value", "gap"), [(1.0, 2.0), (2.0, 0.5)])
+def test_what_comes_back_to_the_best_so_far_is_no_progress(value, gap):
+    """Every second record is worse than the first one, and the others are no better."""
+    one, x = judge(tol=0.0), SimpleNamespace(x=np.zeros(4))
+    for k in range(SHORT_PATIENCE):
+        assert not one(x, record(k, *((1.0, 0.5) if k % 2 == 0 else (value, gap)))), k
+    assert one(x, record(SHORT_PATIENCE, 1.0, 0.5))
+    assert one.verdict == "stalled"
+
+
 def test_less_than_a_hundredth_of_the_gap_is_no_progress():
     one = judge(tol=0.0)
     x = SimpleNamespace(x=np.zeros(4))
