@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import adafw
+from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.io.arrays import read_npz, write_npz
 from adafw.solver import State
 
@@ -130,6 +131,25 @@ def test_all_else_that_a_state_holds_is_finite(saved, part, more, tmp_path):
     write_npz(tmp_path / "s.npz", {**saved["generic"], f"{part}.more": np.array(more)})
     with pytest.raises(ValueError, match=rf"its {part}\.more must be finite"):
         run("generic", State.load(tmp_path / "s.npz"), 21)
+
+
+def test_numbers_indices_and_arrays_that_are_expected():
+    for found, kind in ((0, int), (5, int), (0.0, float), (5.0, float)):
+        expect_number(found, "n", kind, kind(0), kind(5))
+    for found, kind in ((True, int), (1, float), (1.0, int), (np.int64(1), int), (None, int),
+                        (6, int), (-1, int), (np.nan, float), (5.1, float)):  # fmt: skip
+        with pytest.raises(Damaged, match="its n must be a number from 0 to 5, got"):
+            expect_number(found, "n", kind, kind(0), kind(5))
+    expect_indices(np.array([2, 0, 1]), "i", 3)
+    expect_indices(np.zeros(0, np.int64), "i", 3)
+    for wrong in ([0, 3], [-1, 0], [1, 1], [0.0, 1.0], [[0], [1]], 1):
+        with pytest.raises(Damaged, match="its i must be"):
+            expect_indices(np.array(wrong), "i", 3)
+    expect(np.ones(2), "a", np.zeros(2))
+    for wrong in (np.ones(3), np.ones(2, np.float32), np.array([1.0, np.nan]), [1.0, 1.0],
+                  np.array([-np.inf, 1.0])):  # fmt: skip
+        with pytest.raises(Damaged, match="its a must be"):
+            expect(wrong, "a", np.zeros(2))
 
 
 def test_the_sentence_names_the_array(saved, tmp_path):

@@ -116,6 +116,24 @@ def test_resume_refuses_another_problem(logistic, sparse_logistic, regression):
         adafw.minimize(logistic, BALL, adafw.CSFW(), state=r, max_iterations=6)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (adafw.CSFW(batch_size=3), adafw.CSFW(batch_size=4)),
+        (adafw.SFW(batch_size=3), adafw.SVRF(batch_size=3)),
+        (adafw.AdaCSFW(0.1, batch_size=lambda t: 3 + t), adafw.AdaCSFW(0.1, batch_size=3)),
+        (adafw.CSFW(), adafw.CSFW(0.1)),
+        (adafw.AdaCSFW(0.1), adafw.AdaCSFW(0.1, offset=1e-6)),
+        (adafw.AdaCSFW(0.1), adafw.AdaCSFW(0.1, inner_steps=6)),
+        (adafw.AdaGrad(0.1), adafw.AdaGrad(0.2)),
+    ],
+)
+def test_resume_refuses_any_change_of_the_algorithm(logistic, one, other):
+    state = adafw.minimize(logistic, BALL, one, max_iterations=3).state
+    with pytest.raises(ValueError, match="state belongs to another algorithm"):
+        adafw.minimize(logistic, BALL, other, state=state, max_iterations=5)
+
+
 # Limits and counts --------------------------------------------------------------------------------
 
 

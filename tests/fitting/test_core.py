@@ -391,7 +391,10 @@ def test_fits_of_several_outputs_survive_in_a_checkpoint(tmp_path, algorithm):
         given = Settings(algorithm=algorithm, radius=3.0, tol=0, multi_class="multinomial")
         return targets.plan(replace(given, **changes), A.shape[1])
 
-    whole = fit_targets(Design(A), targets, settings(max_epochs=6)).fits[0]
+    fitted = fit_targets(Design(A), targets, settings(max_epochs=6))
+    whole = fitted.fits[0]
+    np.testing.assert_array_equal(fitted.predictor.coef, whole.coef.T)
+    assert fitted.predictor.coef.flags.c_contiguous
     begun = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
     with pytest.raises(RuntimeError, match="killed"):
         fit_targets(

@@ -122,6 +122,22 @@ def test_the_bound_is_the_best_of_all_records():
         assert fit.gap == pytest.approx(fit.value - fit.lower_bound, rel=1e-9)
 
 
+def test_a_tolerance_that_an_earlier_bound_proves_is_reached():
+    """No single record has a gap so small; the last value and the best bound have."""
+    tried = 0
+    for n in range(3, 12):
+        given = dict(algorithm="SFW", max_epochs=n)
+        fit = fit_linear(*data(), plan(**given, tol=0))
+        least = (fit.trace["gap"] / fit.trace["value"]).min()
+        if fit.tolerance_reached < 0.99 * least:
+            tol = (fit.tolerance_reached + least) / 2
+            again = fit_linear(*data(), plan(**given, tol=tol))
+            assert (again.status, again.n_iter) == ("converged", fit.n_iter)
+            tried += 1
+        assert fit.status == "max_epochs"
+    assert tried > 0
+
+
 def test_exact_steps_on_float32_data_have_iterates_of_float64():
     """In float32 they would stall at a relative gap of 4e-7."""
     rng = np.random.default_rng(0)
