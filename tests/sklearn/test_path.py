@@ -238,6 +238,7 @@ def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
     assert (model.warm_start, model.max_epochs) == (True, 99)
     assert _fitted(X, y, 5.0, "squared", {}, model) is model
     assert model.radius == 5.0
+    assert _fitted(X, y, 5.0, "squared", {"tol": 1e-3}, None).tol == 1e-3
 
 
 def test_a_radius_beyond_all_bounds_is_refused():
