@@ -357,6 +357,16 @@ def test_rates_stay_where_a_step_can_be_told_from_none():
         assert s.search == {"rate": pytest.approx(kept)}
 
 
+def test_a_window_does_not_raise_the_rate_to_what_is_held():
+    path = AutoRate.__new__(AutoRate)
+    path.width = 10.0
+    for t, kept in ((3, 2.0), (9, 2.0), (10, 9.0)):
+        s = solver.State(x=np.zeros(2), t=t)
+        s.search = {"rate": 1.0, "held.rate": 2.0, "held.t": 10, "end": 9}
+        path._close(s, 9.0)
+        assert s.search == {"rate": kept, "held.rate": 2.0, "held.t": 10}
+
+
 def test_what_was_met_in_a_stage_that_is_undone_is_forgotten():
     """The gradient there says nothing about where the next window begins."""
     f, ball = problem(), adafw.L1Ball(5.0)

@@ -216,6 +216,25 @@ def test_damaged_traces_and_descriptions(saved, records, problem, tmp_path):
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("torn", [0, 0.0, "", [False], [True, False]], ids=repr)
+def test_whether_a_state_is_whole_is_yes_or_no(saved, torn, tmp_path):
+    write_npz(tmp_path / "s.npz", {**saved["generic"], "torn": np.array(torn)})
+    with pytest.raises(ValueError, match="only a part of a saved state"):
+        State.load(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("name", ["fused", "lazy"])
+def test_a_path_leaves_no_workspace_to_another(saved, name, tmp_path):
+    write_npz(tmp_path / "s.npz", saved[name])
+    state = State.load(tmp_path / "s.npz")
+    assert state.workspace
+    f, ball = problem()
+    there = adafw.minimize(f, ball, PATHS[name](), state=state, max_iterations=30, path="generic")
+    assert not there.state.workspace, "it is out of date"
+    back = run(name, there.state, 40)
+    np.testing.assert_allclose(back.x, run(name, n=40).x, atol=1e-9)
+
+
 def test_any_damage_of_a_file_gives_a_state_or_a_sentence(saved, tmp_path):
     path = tmp_path / "s.npz"
     write_npz(path, saved["lazy"])
