@@ -8,6 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import adafw
@@ -157,6 +158,12 @@ def test_a_stream_on_a_set_without_projection_makes_frank_wolfe_steps():
     assert 0 < np.linalg.norm(model.coef_) <= 0.3 * (1 + 1e-9)
     plain = FrankWolfeRegressor(constraint="l2", radius=0.3, learning_rate=0.5)
     assert plain.partial_fit(X, X[:, 0]).algorithm_.startswith("AdaGrad")
+
+    class Round(adafw.L2Ball):
+        projection = "euclidean"  # and in no other metric
+
+    plain.set_params(constraint=Round(0.3))
+    assert clone(plain).partial_fit(X, X[:, 0]).algorithm_.startswith("AdaSFW")
 
 
 def test_a_stream_goes_on_from_where_it_was_and_from_a_fit():

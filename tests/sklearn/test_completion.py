@@ -152,6 +152,21 @@ def test_all_forms_of_data_are_one():
         np.testing.assert_array_equal(far, [*known, model.mean_])
 
 
+def test_a_frame_is_what_has_columns():
+    """Whichever package it comes from."""
+
+    class Frame(dict):
+        columns = property(lambda self: list(self))
+
+    _, pairs, v = observed(m=12, n=9)
+    users = np.array([f"u{i:02d}" for i in range(12)])[pairs[:, 0]]
+    frame = Frame(user=users, item=pairs[:, 1] + 100, value=v)
+    model = MatrixCompletion(4.0).fit(frame)
+    assert model.row_labels_.tolist() == sorted(set(users))
+    same = MatrixCompletion(4.0).fit(pd.DataFrame(dict(frame)))
+    np.testing.assert_array_equal(model.predict(frame), same.predict(frame))
+
+
 def test_probabilities_of_two_values():
     _, pairs, v = observed(noise=0)
     y = np.where(v > np.median(v), 5, 3)
