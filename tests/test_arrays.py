@@ -91,6 +91,10 @@ def test_dtypes_are_kept_or_changed_as_told(kind):
     assert "float64" in str(arrays.floating(whole, "x").dtype)
     half = arrays.at_least_single(KINDS[kind]([[1.0]], np.float16))
     assert ("float32" in str(half.dtype)) == (kind == "torch")
+    for dtype in (np.float32, np.float64):
+        assert np.dtype(dtype).name in str(
+            arrays.at_least_single(KINDS[kind]([[1.0]], dtype)).dtype
+        )
     assert arrays.host([1, 2]).dtype == np.float64
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from adafw.fitting import Checkpoint, Deadline, Design, Settings, Targets, fit_targets
 from adafw.fitting import checkpoint as files
 from adafw.fitting.notices import notices
-from adafw.fitting.storage import write_arrays
+from adafw.fitting.storage import read_arrays, write_arrays
 from adafw.losses import Logistic
 from adafw.objectives.base import Unavailable
 
@@ -487,6 +487,40 @@ def written(path, coef=None, good=False, **numbers):
 def test_coefficients_and_intercepts_of_a_checkpoint_belong_together(tmp_path, change):
     written(tmp_path / "c", good=True, **change)
     back = Checkpoint(tmp_path / "c", {})
+    with pytest.raises(ValueError, match="must be a whole checkpoint of adafw, got a damaged one"):
+        back.load()
+    assert back.finished == back.current == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: arrays["fit0.records"].fill(np.inf),
+        lambda header, arrays: arrays.update({"fit0.records": np.zeros((2, 3))}),
+        lambda header, arrays: arrays.update({"fit0.records": np.zeros(())}),
+        lambda header, arrays: arrays.pop("fit0.coef"),
+        lambda header, arrays: arrays.pop("state1.x"),
+        lambda header, arrays: header["fits"]["0"].pop("gap"),
+        lambda header, arrays: header["fits"]["0"].pop("radius_matters"),
+        lambda header, arrays: header["fits"]["0"].update(more=1.0),
+        lambda header, arrays: header["fits"]["0"].update(gap=[1.0]),
+        lambda header, arrays: header.update(fits=[1]),
+        lambda header, arrays: header.pop("current"),
+        lambda header, arrays: header["current"]["1"].update(learning_rate="x"),
+        lambda header, arrays: header["current"]["1"].update(batch_intercept=None),
+        lambda header, arrays: header["current"]["1"].pop("batch_intercept"),
+    ],
+    ids=range(14),
+)
+def test_a_checkpoint_with_anything_amiss_is_refused_as_a_whole(tmp_path, change):
+    written(tmp_path / "c")
+    header, arrays = read_arrays(tmp_path / "c", files._KIND, files.FORMAT, known=".*")
+    write_arrays(tmp_path / "c", files._KIND, files.FORMAT, header, arrays)
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (list(back.finished), list(back.current)) == ([0], [1])
+    change(header, arrays)
+    write_arrays(tmp_path / "c", files._KIND, files.FORMAT, header, arrays)
     with pytest.raises(ValueError, match="must be a whole checkpoint of adafw, got a damaged one"):
         back.load()
     assert back.finished == back.current == {}

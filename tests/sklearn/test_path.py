@@ -229,6 +229,13 @@ def test_a_proven_path_of_several_classes_and_a_range():
         radius_path(X, y, eps=10.0, radii=(0.1, 0.2))
 
 
+def test_a_proven_path_may_be_of_one_radius(cancer):
+    X, y = cancer
+    path = radius_path(X[:80], y[:80], radii=(2.0, 2.0), eps=0.1)
+    assert path.radii.tolist() == [2.0]
+    assert path.at(2.0) is path.models[0]
+
+
 def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
     X, y = datasets.load_diabetes(return_X_y=True)
     wanted = matching_penalty(X, y, 500.0, loss="squared")

@@ -250,6 +250,12 @@ def test_display_of_a_search_at_the_end_of_a_pipeline(diabetes):
     pyplot.close("all")
 
 
+def test_a_number_of_radii_may_be_numpys(diabetes):
+    X, y = diabetes
+    model = FrankWolfeRegressorCV(radii=np.int64(3), cv=2, tol=1e-2).fit(X, y)
+    assert (len(model.radii_), model.scores_.shape) == (3, (3, 2))
+
+
 def test_a_second_search_begins_anew(diabetes):
     X, y = diabetes
     fit = FrankWolfeRegressorCV(radii=[10.0, 100.0], cv=3).fit(X, y)
