@@ -166,6 +166,17 @@ def test_a_stream_on_a_set_without_projection_makes_frank_wolfe_steps():
     assert clone(plain).partial_fit(X, X[:, 0]).algorithm_.startswith("AdaSFW")
 
 
+@pytest.mark.parametrize(("multi_class", "joint"), [("auto", True), ("ovr", False)])
+def test_classes_of_a_stream_are_one_problem_where_those_of_a_fit_are(multi_class, joint):
+    X, y = data()
+    model = FrankWolfeClassifier(learning_rate=0.3, multi_class=multi_class)
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    assert isinstance(model.loss_, adafw.losses.Softmax) == joint
+    assert model.coef_.shape == (3, 4)
+    fitted = FrankWolfeClassifier(radius=2.0, multi_class=multi_class).fit(X, y)
+    assert type(fitted.loss_) is type(model.loss_)
+
+
 def test_a_stream_goes_on_from_where_it_was_and_from_a_fit():
     """Nothing certified is left of the fit; its coefficients and intercepts are the start."""
     X, y = data(m=200)

@@ -234,6 +234,10 @@ def test_a_proven_path_may_be_of_one_radius(cancer):
     path = radius_path(X[:80], y[:80], radii=(2.0, 2.0), eps=0.1)
     assert path.radii.tolist() == [2.0]
     assert path.at(2.0) is path.models[0]
+    from_zero = radius_path(X[:80], y[:80], radii=(2.0, 0.0), eps=0.1)
+    assert 0 < from_zero.radii[0] < from_zero.radii[-1] <= 2.0
+    with pytest.raises(ValueError, match="radii must be numbers > 0"):
+        radius_path(X[:80], y[:80], radii=(2.0, -1.0), eps=0.1)
 
 
 def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
