@@ -91,6 +91,10 @@ def test_dtypes_are_kept_or_changed_as_told(kind):
     assert "float64" in str(arrays.floating(whole, "x").dtype)
     half = arrays.at_least_single(KINDS[kind]([[1.0]], np.float16))
     assert ("float32" in str(half.dtype)) == (kind == "torch")
+    for dtype in (np.float32, np.float64):
+        assert np.dtype(dtype).name in str(
+            arrays.at_least_single(KINDS[kind]([[1.0]], dtype)).dtype
+        )
     assert arrays.host([1, 2]).dtype == np.float64
 
 
@@ -129,6 +133,14 @@ def test_a_constant_has_one_copy_for_each_dtype(kind):
         Constant([np.nan], "lower")
 
 
+def test_a_constant_has_one_copy_for_each_device():
+    constant, elsewhere = Constant([1.0, 2.0], "lower"), torch.zeros(2, device="meta")
+    for copied in (constant.like, constant.index_like):
+        assert copied(torch.zeros(2)).device.type == "cpu"
+        assert copied(elsewhere).device.type == "meta"
+        assert copied(torch.zeros(2)).tolist() == [1, 2]
+
+
 def test_shapes_and_bad_arrays():
     assert arrays.as_shape(3) == (3,)
     assert arrays.as_shape([2, np.int64(3)]) == (2, 3)
@@ -139,6 +151,11 @@ def test_shapes_and_bad_arrays():
     for bad in (["a"], [1j], [10**400], object()):
         with pytest.raises(TypeError, match="x must be an array of real numbers"):
             arrays.floating(bad, "x")
+    for tensor in (torch.ones(2, requires_grad=True), torch.ones(2).bfloat16().requires_grad_()):
+        given = arrays.floating(tensor, "x")
+        assert given.dtype == tensor.dtype
+        assert not given.requires_grad, "no graph is kept of what is done with it"
+    assert arrays.floating(torch.ones(2, dtype=torch.int32), "x").dtype == torch.float64
     with pytest.raises(ValueError, match="x must have at least one entry"):
         arrays.finite(np.empty(0), "x")
     assert all_finite(np.array([1e300, 1e300])), "though their squares are not"

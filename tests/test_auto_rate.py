@@ -173,13 +173,19 @@ def test_a_rate_moves_by_what_its_window_met():
     assert path._factor([1.0, -0.1], 1.0, 5.0) == path._factor([0.0, 0.1], 1.0, 5.0) == most**-0.5
     assert path._factor([0.0, 0.0], 1.0, 5.0) == 1 / most
     assert path._factor([-1.0, -1.0], 1.0, 0.6, waits=True) == 1.0
+    assert path._factor([1.0, -0.1], 1.0, 0.6, waits=True) == 1.0
+    assert path._factor([1.0, 1.0], 2.4, 0.6, waits=True) == 0.5
 
 
-def promise(algorithm, begun, ended, t=100):
-    """Whether a table is used, and q*, of a window between these epochs, 50 terms each."""
+def promise(algorithm, begun, ended, t=100, anew=0.0):
+    """Whether a table is used, and q*, of a window between these epochs, 50 terms each.
+
+    `anew`: the epochs of beginnings before the last one.
+    """
     path = AutoRate(problem(), adafw.L1Ball(5.0), algorithm, None, lambda a: paths.Generic(), (20,))
     states = [solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.ones(20)},
-                           search={"start.work": 0}, gradient_evaluations=int(50 * e))
+                           search={"start.work": int(50 * anew)},
+                           gradient_evaluations=round(50 * (e + anew)))
               for e in (ended, begun)]  # fmt: skip
     g, target, waits = path._promise(*states, 50)
     assert waits == (g is None and target == Control().early)
@@ -198,6 +204,8 @@ def test_what_a_window_is_held_against():
         assert promise(steps, 0.1, 0.2) == (False, 0.6)
         assert promise(steps, 1.0, 1.1) == (True, 20 * 0.1)
         assert promise(steps, 40.0, 44.0) == (True, 5.0)
+        assert promise(steps, 0.1, 0.2, anew=3.0) == (False, 0.6), "the table is empty again"
+    assert promise(projected, 0.1, 0.2, anew=3.0) == (True, 0.6 / 0.2)
 
 
 def test_a_window_is_judged_by_its_own_bend():
@@ -340,6 +348,40 @@ def test_what_is_undone_leaves_no_trace(name):
             np.testing.assert_array_equal(two[key], one[key], err_msg=key)
 
 
+def test_rates_stay_where_a_step_can_be_told_from_none():
+    path = AutoRate.__new__(AutoRate)
+    path.width = 10.0
+    for wanted, kept in ((0.0, 1e-29), (1e-40, 1e-29), (0.3, 0.3), (1e200, 1e31)):
+        s = solver.State(x=np.zeros(2), search={"rate": 1.0, "end": 5})
+        path._close(s, wanted)
+        assert s.search == {"rate": pytest.approx(kept)}
+
+
+def test_a_window_does_not_raise_the_rate_to_what_is_held():
+    path = AutoRate.__new__(AutoRate)
+    path.width = 10.0
+    for t, kept in ((3, 2.0), (9, 2.0), (10, 9.0)):
+        s = solver.State(x=np.zeros(2), t=t)
+        s.search = {"rate": 1.0, "held.rate": 2.0, "held.t": 10, "end": 9}
+        path._close(s, 9.0)
+        assert s.search == {"rate": kept, "held.rate": 2.0, "held.t": 10}
+
+
+def test_what_was_met_in_a_stage_that_is_undone_is_forgotten():
+    """The gradient there says nothing about where the next window begins."""
+    f, ball = problem(), adafw.L1Ball(5.0)
+    s = adafw.minimize(f, ball, adafw.AdaSPIDERFW(), max_iterations=9).state
+    assert {"end", "base.t", "stage.t"} <= set(s.search)
+    off = s.x + 1
+    s.search |= {"exact.x": off, "exact.gradient": f.gradient(off), "exact.t": s.t}
+    path = AutoRate.__new__(AutoRate)
+    path.first, path.width = 7.0, 10.0
+    path._go_back(s, 0.01)
+    for part in ("x", "gradient", "t"):
+        np.testing.assert_array_equal(s.search[f"exact.{part}"], s.search[f"stage.{part}"])
+    assert s.search["stage.t"] < 9
+
+
 @pytest.mark.parametrize("first", [1e-4, 1e4])
 def test_a_wrong_first_rate_is_soon_forgotten(first, monkeypatch):
     f, ball = problem(1500, 30), adafw.L1Ball(5.0)
@@ -465,6 +507,18 @@ def test_a_damaged_search_is_refused():
         state = r.state.copy()
         state.search[key] = value
         with pytest.raises(ValueError, match="state must come from a run of this problem"):
+            adafw.minimize(f, ball, adafw.AdaCSFW(), state=state, max_epochs=1)
+
+
+def test_a_window_is_open_with_its_beginning_or_not_at_all():
+    f, ball = problem(), adafw.L1Ball(5.0)
+    r = adafw.minimize(f, ball, adafw.AdaCSFW(), max_iterations=1)
+    late, unbegun, endless = (r.state.copy() for _ in range(3))
+    late.search["base.t"] = r.state.t + 1
+    unbegun.search = {k: v for k, v in late.search.items() if not k.startswith("base.")}
+    del endless.search["end"]
+    for state in (late, unbegun, endless):
+        with pytest.raises(ValueError, match=r"its search\.base.* must be"):
             adafw.minimize(f, ball, adafw.AdaCSFW(), state=state, max_epochs=1)
 
 

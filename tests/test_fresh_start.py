@@ -90,9 +90,9 @@ def test_looks_are_counted_and_limited():
     assert r.trace[-1].epoch <= 30 + 2.5  # an exact gradient, and a look
 
 
-def looked_at(x, evaluations=2000):
+def looked_at(x, evaluations=2000, y=6.0, loss=None):
     """A look at squares with their minimum at 1, from 0, after so many evaluations."""
-    f = adafw.LinearModel(np.eye(40) * 6.0, np.full(40, 6.0), losses.Squared())
+    f = adafw.LinearModel(np.eye(40) * 6.0, np.full(40, y), loss or losses.Squared())
     s = solver.State(x=np.zeros(40), t=50)
     fresh_start.begin(s, 1.0)
     s.x, s.gradient_evaluations = np.full(40, x), evaluations
@@ -106,6 +106,11 @@ def test_where_f_is_above_by_hand():
     assert looked_at(2.1)[0] == 1 / 4
     assert looked_at(9.0)[0] == 1 / 16
     assert looked_at(-1.0)[0] == LOOK.nowhere
+
+
+def test_a_new_beginning_goes_a_third_of_the_way_at_most():
+    """exp(6 x) - 25 * 6 x falls beyond one half, and is far above its start at 1."""
+    assert looked_at(1.0, y=25.0, loss=losses.Poisson())[0] == LOOK.most == 1 / 3
 
 
 def test_a_look_that_finds_a_fall_asks_once():

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import adafw
+from adafw.integrity import Damaged, expect, expect_indices, expect_number
 from adafw.io.arrays import read_npz, write_npz
 from adafw.solver import State
 
@@ -121,6 +122,36 @@ def test_every_array_of_a_state_is_checked(saved, name, tmp_path):
     assert tried > 15
 
 
+@pytest.mark.parametrize("part", ["gradient", "step"])
+@pytest.mark.parametrize("more", [[1.0, np.nan], [np.inf, 0.0], np.nan, [1j, 0.0]], ids=str)
+def test_all_else_that_a_state_holds_is_finite(saved, part, more, tmp_path):
+    fine = {f"{part}.some": np.array([1.0, 2.0]), f"{part}.word": np.array("w")}
+    write_npz(tmp_path / "s.npz", {**saved["generic"], **fine})
+    run("generic", State.load(tmp_path / "s.npz"), 21)
+    write_npz(tmp_path / "s.npz", {**saved["generic"], f"{part}.more": np.array(more)})
+    with pytest.raises(ValueError, match=rf"its {part}\.more must be finite"):
+        run("generic", State.load(tmp_path / "s.npz"), 21)
+
+
+def test_numbers_indices_and_arrays_that_are_expected():
+    for found, kind in ((0, int), (5, int), (0.0, float), (5.0, float)):
+        expect_number(found, "n", kind, kind(0), kind(5))
+    for found, kind in ((True, int), (1, float), (1.0, int), (np.int64(1), int), (None, int),
+                        (6, int), (-1, int), (np.nan, float), (5.1, float)):  # fmt: skip
+        with pytest.raises(Damaged, match="its n must be a number from 0 to 5, got"):
+            expect_number(found, "n", kind, kind(0), kind(5))
+    expect_indices(np.array([2, 0, 1]), "i", 3)
+    expect_indices(np.zeros(0, np.int64), "i", 3)
+    for wrong in ([0, 3], [-1, 0], [1, 1], [0.0, 1.0], [[0], [1]], 1):
+        with pytest.raises(Damaged, match="its i must be"):
+            expect_indices(np.array(wrong), "i", 3)
+    expect(np.ones(2), "a", np.zeros(2))
+    for wrong in (np.ones(3), np.ones(2, np.float32), np.array([1.0, np.nan]), [1.0, 1.0],
+                  np.array([-np.inf, 1.0])):  # fmt: skip
+        with pytest.raises(Damaged, match="its a must be"):
+            expect(wrong, "a", np.zeros(2))
+
+
 def test_the_sentence_names_the_array(saved, tmp_path):
     write_npz(tmp_path / "s.npz", {**saved["lazy"], "gradient.alpha": np.zeros(51)})
     message = (
@@ -180,7 +211,10 @@ def test_missing_arrays(saved, name, tmp_path):
 @pytest.mark.parametrize(
     ("records", "problem"),
     [(np.zeros((2, 3)), None), (np.array(["a"]), None), (np.zeros((3, 12)), None), (None, "{"),
-     (None, "[1]"), (None, '{"objective": 1}')],
+     (None, "[1]"), (None, '{"objective": 1}'), (None, "7"), (None, "[" * 100_000),
+     (np.arange(24).reshape(2, 12), None), (np.zeros((1, 13)), None),
+     (np.array([[0.0] * 12, [21.0] * 12]), None)],
+    ids=range(11),
 )  # fmt: skip
 def test_damaged_traces_and_descriptions(saved, records, problem, tmp_path):
     arrays = dict(saved["lazy"])
@@ -192,6 +226,25 @@ def test_damaged_traces_and_descriptions(saved, records, problem, tmp_path):
     with pytest.raises(ValueError, match=r"state|cannot be used") as error:
         run("lazy", State.load(tmp_path / "s.npz"), 40)
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("torn", [0, 0.0, "", [False], [True, False]], ids=repr)
+def test_whether_a_state_is_whole_is_yes_or_no(saved, torn, tmp_path):
+    write_npz(tmp_path / "s.npz", {**saved["generic"], "torn": np.array(torn)})
+    with pytest.raises(ValueError, match="only a part of a saved state"):
+        State.load(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("name", ["fused", "lazy"])
+def test_a_path_leaves_no_workspace_to_another(saved, name, tmp_path):
+    write_npz(tmp_path / "s.npz", saved[name])
+    state = State.load(tmp_path / "s.npz")
+    assert state.workspace
+    f, ball = problem()
+    there = adafw.minimize(f, ball, PATHS[name](), state=state, max_iterations=30, path="generic")
+    assert not there.state.workspace, "it is out of date"
+    back = run(name, there.state, 40)
+    np.testing.assert_allclose(back.x, run(name, n=40).x, atol=1e-9)
 
 
 def test_any_damage_of_a_file_gives_a_state_or_a_sentence(saved, tmp_path):

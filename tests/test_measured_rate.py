@@ -160,6 +160,17 @@ def test_what_is_undone_has_been_worked(f):
         assert s.search["gained"] == gained, "a rise is no negative gain"
 
 
+def test_a_rise_that_no_bend_has_made_is_not_the_fault_of_the_rate(f):
+    uphill = -0.02 * END
+    parts = groups(10)
+    promises, bends = met(f, uphill, BEGIN, parts, [f.gradient(BEGIN, k) for k in parts])
+    assert promises.max() < 0 < bends.min() < -promises.max()
+    base, s = window(x=uphill)
+    verdict = Measured(gradients.Minibatch(), Care()).judge(f, s, base, 0.7)
+    assert verdict == (pytest.approx(0.7), False)
+    assert s.search["gained"] == 0
+
+
 def test_a_ceiling_holds_what_rises_and_lowers_nothing(f):
     for rate, allowed in ((0.1, 0.2), (0.3, 0.3)):
         base, s = window(x=1e-3 * END, t=16, ceiling=0.05)

@@ -116,6 +116,24 @@ def test_resume_refuses_another_problem(logistic, sparse_logistic, regression):
         adafw.minimize(logistic, BALL, adafw.CSFW(), state=r, max_iterations=6)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (adafw.CSFW(batch_size=3), adafw.CSFW(batch_size=4)),
+        (adafw.SFW(batch_size=3), adafw.SVRF(batch_size=3)),
+        (adafw.AdaCSFW(0.1, batch_size=lambda t: 3 + t), adafw.AdaCSFW(0.1, batch_size=3)),
+        (adafw.CSFW(), adafw.CSFW(0.1)),
+        (adafw.AdaCSFW(0.1), adafw.AdaCSFW(0.1, offset=1e-6)),
+        (adafw.AdaCSFW(0.1), adafw.AdaCSFW(0.1, inner_steps=6)),
+        (adafw.AdaGrad(0.1), adafw.AdaGrad(0.2)),
+    ],
+)
+def test_resume_refuses_any_change_of_the_algorithm(logistic, one, other):
+    state = adafw.minimize(logistic, BALL, one, max_iterations=3).state
+    with pytest.raises(ValueError, match="state belongs to another algorithm"):
+        adafw.minimize(logistic, BALL, other, state=state, max_iterations=5)
+
+
 # Limits and counts --------------------------------------------------------------------------------
 
 
@@ -606,6 +624,12 @@ def test_numpys_true_stops_a_run(logistic):
         logistic, BALL, adafw.FW(), max_iterations=9, callbacks=lambda s, r: np.abs(s.x).max() > 0
     )
     assert (r.status, r.trace[-1].iteration) == ("callback", 1)
+
+
+@pytest.mark.parametrize("answer", [1, "yes", [0], np.ones(3), None], ids=repr)
+def test_a_callback_that_returns_something_else_does_not_stop(logistic, answer):
+    r = adafw.minimize(logistic, BALL, adafw.FW(), max_iterations=3, callbacks=lambda s, r: answer)
+    assert (r.status, r.trace[-1].iteration) == ("max_iterations", 3)
 
 
 def test_changing_the_result_does_not_change_the_state(logistic):

@@ -91,6 +91,7 @@ def test_what_names_know():
     assert {e.name for e in SETS} - {e.name for e in VECTOR_SETS} == {"birkhoff"}
     assert VECTOR_SETS.kind == SETS.kind == "constraint"
     assert ("l1" in SETS, "L1Ball" in SETS, "l3" in SETS, 3 in SETS) == (True, True, False, False)
+    assert [] not in SETS, "what has no hash is no name"
 
 
 def test_tasks():

@@ -37,6 +37,13 @@ def test_every_limit_is_held_against_its_own_work(name, used):
     assert limits(**{name: 2 * used}).share(WORK, n_terms=10) == 0.5
 
 
+@pytest.mark.parametrize("name", ["iterations", "seconds", "cpu_seconds", "lmo_calls"])
+def test_any_limit_stands_in_the_place_of_a_hundred_epochs(name):
+    assert limits().max_epochs == 100
+    assert limits(**{name: 5}).max_epochs == math.inf
+    assert limits(epochs=7).max_epochs == 7
+
+
 def test_a_run_is_as_far_as_the_limit_that_will_end_it():
     assert limits(iterations=30, seconds=22.0, epochs=70).share(WORK, n_terms=10) == 0.5
     assert limits(iterations=0, epochs=70).share(WORK, n_terms=10) == 0.1

@@ -39,6 +39,8 @@ def test_a_classifier_on_dask_arrays(arrays, intercept):
     np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(A), atol=1e-6)
     with pytest.raises(ValueError, match="X has 13 features, but the model needs 14"):
         there.predict(X[:, :13])
+    with pytest.raises(ValueError, match="X has 13 features, but the model needs 14"):
+        there.partial_fit(X[:, :13], da.from_array(words, chunks=50))
 
 
 def test_the_automatic_choice_is_corrective_steps(client, data):

@@ -63,6 +63,13 @@ def test_rows_that_are_not_known_by_columns_are_not_corrected_jointly():
     assert automatic(rows, joint(adafw.L1Ball(1.0)))().name == "Spectral"
 
 
+def test_rows_that_are_not_known_by_columns_are_not_corrected():
+    ball = adafw.L1Ball(1.0)
+    assert exact(design(60, by_coordinates=False), ball, True).name == "Newton"
+    assert exact(design(501, by_coordinates=False), ball, True).name == "Spectral"
+    assert exact(design(501), ball, True).name == "Corrective"
+
+
 @pytest.mark.parametrize(
     ("n", "stored", "constraint", "has_hessian", "name"),
     [

@@ -13,7 +13,7 @@ from scipy import sparse
 from adafw.fitting import Checkpoint, Deadline, Design, Settings, Targets, fit_targets
 from adafw.fitting import checkpoint as files
 from adafw.fitting.notices import notices
-from adafw.fitting.storage import write_arrays
+from adafw.fitting.storage import read_arrays, write_arrays
 from adafw.losses import Logistic
 from adafw.objectives.base import Unavailable
 
@@ -315,6 +315,10 @@ def test_the_fit_that_is_furthest_from_its_tolerance_is_told():
     assert "gap 1 is 0.5 of the value 2, tol=0.0001 was asked for; raise max_epochs" in one.text
     (one,) = notices([late[0]], plan())
     assert "(rounding allows no more progress)" in one.text
+    # Of the value: a gap that is larger may be nearer.
+    near = replace(fit(gap=3.0, status="max_epochs"), value=60.0)
+    (one,) = notices([late[0], near], plan())
+    assert "gap 0.5 is 0.25 of the value 2" in one.text
 
 
 def test_a_radius_that_one_class_feels_has_an_effect():
@@ -387,7 +391,10 @@ def test_fits_of_several_outputs_survive_in_a_checkpoint(tmp_path, algorithm):
         given = Settings(algorithm=algorithm, radius=3.0, tol=0, multi_class="multinomial")
         return targets.plan(replace(given, **changes), A.shape[1])
 
-    whole = fit_targets(Design(A), targets, settings(max_epochs=6)).fits[0]
+    fitted = fit_targets(Design(A), targets, settings(max_epochs=6))
+    whole = fitted.fits[0]
+    np.testing.assert_array_equal(fitted.predictor.coef, whole.coef.T)
+    assert fitted.predictor.coef.flags.c_contiguous
     begun = Checkpoint(tmp_path / "c", {}, every_seconds=0.0)
     with pytest.raises(RuntimeError, match="killed"):
         fit_targets(
@@ -485,6 +492,40 @@ def test_coefficients_and_intercepts_of_a_checkpoint_belong_together(tmp_path, c
     assert back.finished == back.current == {}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: arrays["fit0.records"].fill(np.inf),
+        lambda header, arrays: arrays.update({"fit0.records": np.zeros((2, 3))}),
+        lambda header, arrays: arrays.update({"fit0.records": np.zeros(())}),
+        lambda header, arrays: arrays.pop("fit0.coef"),
+        lambda header, arrays: arrays.pop("state1.x"),
+        lambda header, arrays: header["fits"]["0"].pop("gap"),
+        lambda header, arrays: header["fits"]["0"].pop("radius_matters"),
+        lambda header, arrays: header["fits"]["0"].update(more=1.0),
+        lambda header, arrays: header["fits"]["0"].update(gap=[1.0]),
+        lambda header, arrays: header.update(fits=[1]),
+        lambda header, arrays: header.pop("current"),
+        lambda header, arrays: header["current"]["1"].update(learning_rate="x"),
+        lambda header, arrays: header["current"]["1"].update(batch_intercept=None),
+        lambda header, arrays: header["current"]["1"].pop("batch_intercept"),
+    ],
+    ids=range(14),
+)
+def test_a_checkpoint_with_anything_amiss_is_refused_as_a_whole(tmp_path, change):
+    written(tmp_path / "c")
+    header, arrays = read_arrays(tmp_path / "c", files._KIND, files.FORMAT, known=".*")
+    write_arrays(tmp_path / "c", files._KIND, files.FORMAT, header, arrays)
+    back = Checkpoint(tmp_path / "c", {})
+    back.load()
+    assert (list(back.finished), list(back.current)) == ([0], [1])
+    change(header, arrays)
+    write_arrays(tmp_path / "c", files._KIND, files.FORMAT, header, arrays)
+    with pytest.raises(ValueError, match="must be a whole checkpoint of adafw, got a damaged one"):
+        back.load()
+    assert back.finished == back.current == {}
+
+
 def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
     """NaN, which JSON has not, among them; a fit that is done is no longer on its way."""
     fit = written(tmp_path / "c", gap=math.nan)
@@ -497,6 +538,8 @@ def test_a_fit_comes_back_from_a_checkpoint_with_all_its_numbers(tmp_path):
     assert back.current[1].batch_intercept == fit.resume.batch_intercept
     for name in ("value", "lower_bound", "violation", "n_iter", "status", "algorithm", "intercept"):
         assert getattr(again, name) == getattr(fit, name), name
+    assert list(again.trace) == list(fit.trace)
+    assert len(again.trace) > 1
     back.finish(1, again)
     last = Checkpoint(tmp_path / "c", {})
     last.load()

@@ -129,3 +129,11 @@ def test_data_go_when_nothing_holds_them(dtype):
     seen = weakref.ref(design), weakref.ref(design.doubled)
     del design
     assert [one() for one in seen] == [None, None]
+
+
+def test_a_class_that_does_not_occur_has_its_column():
+    """As in a batch of a stream."""
+    A, y = np.eye(4), np.array([0, 1, 1, 0])
+    f = Design(A).risk(y, losses.Softmax(), False, outputs=3).f
+    assert f.shape == (4, 3)
+    assert Design(A).risk(y, losses.Softmax(), False).f.shape == (4, 2)

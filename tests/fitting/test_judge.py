@@ -170,6 +170,16 @@ def test_what_is_returned_is_certified_as_it_is_rounded(dtype):
     assert now.gap - exact == pytest.approx(lost, rel=1e-4, abs=1e-14)
 
 
+@pytest.mark.parametrize(("value", "gap"), [(1.0, 2.0), (2.0, 0.5)])
+def test_what_comes_back_to_the_best_so_far_is_no_progress(value, gap):
+    """Every second record is worse than the first one, and the others are no better."""
+    one, x = judge(tol=0.0), SimpleNamespace(x=np.zeros(4))
+    for k in range(SHORT_PATIENCE):
+        assert not one(x, record(k, *((1.0, 0.5) if k % 2 == 0 else (value, gap)))), k
+    assert one(x, record(SHORT_PATIENCE, 1.0, 0.5))
+    assert one.verdict == "stalled"
+
+
 def test_less_than_a_hundredth_of_the_gap_is_no_progress():
     one = judge(tol=0.0)
     x = SimpleNamespace(x=np.zeros(4))
@@ -202,3 +212,17 @@ def test_batches_get_their_intercept_at_scheduled_records_alone():
     exact(x, record(10, 1.0, 0.5))
     assert exact.batch_intercept == 7.0
     assert judge().batch_intercept == 0.0
+
+
+def test_intercepts_of_several_outputs_are_kept_in_the_dtype_of_the_data():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3
+    risk = Design(A).risk(y, adafw.losses.Softmax(), True)
+    choice = Choice(adafw.SFW(), math.inf)
+    one = Judge(risk, adafw.L1Ball(2.0), 1e-3, 5, choice, np.dtype(np.float32))
+    b = np.array([0.1, 0.2, -0.3])
+    one.set_intercept(b)
+    np.testing.assert_array_equal(one.batch_intercept, b.astype(np.float32), strict=True)
+    assert risk.f.gradient(np.zeros((4, 3), np.float32), np.arange(5)).dtype == np.float32
+    b[0] = 9.0
+    assert one.batch_intercept[0] == np.float32(0.1)

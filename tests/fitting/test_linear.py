@@ -111,6 +111,12 @@ def test_records_are_an_epoch_apart_and_never_more_than_a_hundred_iterations():
     assert every(adafw.FW(), 300) == 5
 
 
+def test_an_epoch_is_one_of_the_rows():
+    """A hundredth of 1000 rows a time: a hundred iterations, however many features there are."""
+    fit = fit_linear(*data(m=1000), plan(algorithm="CSFW", tol=0, max_epochs=3))
+    assert fit.trace["iteration"].tolist() == [0, 100, 200, 300]
+
+
 def test_the_bound_is_the_best_of_all_records():
     """Estimated gradients come and go: an earlier iterate may have proved more than the last."""
     given = dict(algorithm="SFW", tol=0)
@@ -120,6 +126,22 @@ def test_the_bound_is_the_best_of_all_records():
     for fit in fits:
         assert fit.lower_bound == (fit.trace["value"] - fit.trace["gap"]).max()
         assert fit.gap == pytest.approx(fit.value - fit.lower_bound, rel=1e-9)
+
+
+def test_a_tolerance_that_an_earlier_bound_proves_is_reached():
+    """No single record has a gap so small; the last value and the best bound have."""
+    tried = 0
+    for n in range(3, 12):
+        given = dict(algorithm="SFW", max_epochs=n)
+        fit = fit_linear(*data(), plan(**given, tol=0))
+        least = (fit.trace["gap"] / fit.trace["value"]).min()
+        if fit.tolerance_reached < 0.99 * least:
+            tol = (fit.tolerance_reached + least) / 2
+            again = fit_linear(*data(), plan(**given, tol=tol))
+            assert (again.status, again.n_iter) == ("converged", fit.n_iter)
+            tried += 1
+        assert fit.status == "max_epochs"
+    assert tried > 0
 
 
 def test_exact_steps_on_float32_data_have_iterates_of_float64():
@@ -204,8 +226,10 @@ def test_choice_where_a_pass_over_all_data_is_dear():
     many = rows_of(10**6, 501, 5 * 10**7 + 1)
     rated = automatic(many, plan(constraint=adafw.LpBall(2.0, 1.5)))
     assert rated(learning_rate=1.0).name == "AdaGrad"
+    assert rated(learning_rate=0.5) == adafw.AdaGrad(0.5, gradient=adafw.gradients.CSFW())
     bare = adafw.UserSet(lambda g: -np.sign(g), np.zeros(501))
     assert automatic(many, plan(constraint=bare))().name == "CSFW"
+    assert automatic(many, plan(constraint=bare))() == adafw.CSFW(adafw.schedules.OpenLoop(1, 1))
     assert automatic(rows_of(10**6, 501, 5 * 10**7), plan(constraint=bare))().name == "FW"
 
 

@@ -244,6 +244,16 @@ def test_a_model_predicts_by_its_loss_in_float64(model):
     assert one.n_features == 2
 
 
+def test_two_classes_have_one_score_however_they_were_to_be_fitted():
+    settings = {**HEADER["settings"], "multi_class": "multinomial"}
+    header = {**HEADER, "settings": settings}
+    two = LinearModelFile(np.array([[1.0, -2.0]]), np.array([0.5]), np.array(["a", "b"]), header)
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    larger = 1 / (1 + np.exp([-1.5, 1.5]))
+    np.testing.assert_allclose(two.predictor.predict_proba(X)[:, 1], larger)
+    assert two.predictor.predict(X).tolist() == ["b", "a"]
+
+
 def test_a_file_that_swells_is_told_as_such(tmp_path):
     """Nothing is unpacked that is larger than the file itself."""
     np.savez_compressed(tmp_path / "m.npz", header=np.zeros(10**6, np.uint8))

@@ -212,10 +212,9 @@ def test_one_by_one_or_jointly():
     assert Settings(losses.Logistic()).joint
     assert not Settings("squared_hinge").joint
     assert not Settings(multi_class="ovr").joint
-    for name in ("CSFW", "AdaCSFW", "SAGAFW", "LuFreund"):
-        if name in adafw.names.ALGORITHMS:
-            assert not Settings(algorithm=name).joint, name
-            assert Settings(algorithm=name, multi_class="multinomial").joint
+    for name in ("CSFW", "AdaCSFW", "SAGAFW", "LuFreundFW"):
+        assert not Settings(algorithm=name).joint, name
+        assert Settings(algorithm=name, multi_class="multinomial").joint
     for chosen in ("SVRF", adafw.SVRF, adafw.SVRF(), "FW"):
         assert Settings(algorithm=chosen).joint
     for chosen in (adafw.CSFW, adafw.CSFW(), adafw.AdaCSFW):

@@ -8,6 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import adafw
@@ -53,6 +54,7 @@ def test_every_class_has_its_own_numbers():
             assert getattr(model, name)[k] == pytest.approx(getattr(one, name), rel=1e-9), name
         assert model.status_[k] == one.status_ == "converged"
         assert model.trace_[k][-1].value == pytest.approx(one.trace_[-1].value)
+        assert model.value_[k] - model.gap_[k] <= model.lower_bound_[k] < model.value_[k]
     assert len(set(model.value_.round(6))) == 3
 
 
@@ -156,6 +158,23 @@ def test_a_stream_on_a_set_without_projection_makes_frank_wolfe_steps():
     assert 0 < np.linalg.norm(model.coef_) <= 0.3 * (1 + 1e-9)
     plain = FrankWolfeRegressor(constraint="l2", radius=0.3, learning_rate=0.5)
     assert plain.partial_fit(X, X[:, 0]).algorithm_.startswith("AdaGrad")
+
+    class Round(adafw.L2Ball):
+        projection = "euclidean"  # and in no other metric
+
+    plain.set_params(constraint=Round(0.3))
+    assert clone(plain).partial_fit(X, X[:, 0]).algorithm_.startswith("AdaSFW")
+
+
+@pytest.mark.parametrize(("multi_class", "joint"), [("auto", True), ("ovr", False)])
+def test_classes_of_a_stream_are_one_problem_where_those_of_a_fit_are(multi_class, joint):
+    X, y = data()
+    model = FrankWolfeClassifier(learning_rate=0.3, multi_class=multi_class)
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    assert isinstance(model.loss_, adafw.losses.Softmax) == joint
+    assert model.coef_.shape == (3, 4)
+    fitted = FrankWolfeClassifier(radius=2.0, multi_class=multi_class).fit(X, y)
+    assert type(fitted.loss_) is type(model.loss_)
 
 
 def test_a_stream_goes_on_from_where_it_was_and_from_a_fit():

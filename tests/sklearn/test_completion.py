@@ -108,10 +108,11 @@ def test_it_finds_what_was_hidden():
     assert model.score(pairs, v) > 0.95
 
 
-def test_a_search_is_that_of_held_out_tenths():
+@pytest.mark.parametrize("norm", ["nuclear", "frequency", "adaptive"])
+def test_a_search_is_that_of_held_out_tenths(norm):
     """Two of ten folds, by hand: offsets and matrix from the others; it ends one past the best."""
     _, pairs, v = observed(m=40, n=30, noise=0.5)
-    model = MatrixCompletion(cv=2, random_state=3).fit(pairs, v)
+    model = MatrixCompletion(cv=2, random_state=3, norm=norm).fit(pairs, v)
     best = int(np.argmin(model.scores_))
     assert len(model.scores_) == best + 2
     assert model.radius_ == model.radii_[best]
@@ -119,7 +120,7 @@ def test_a_search_is_that_of_held_out_tenths():
     for k in (0, best):
         held_out = []
         for train, test in folds:
-            one = MatrixCompletion(model.radii_[k], shape=(40, 30), tol=1e-2)
+            one = MatrixCompletion(model.radii_[k], norm=norm, shape=(40, 30), tol=1e-2)
             one.fit(pairs[train], v[train])
             held_out.append(np.mean((one.predict(pairs[test]) - v[test]) ** 2))
         assert model.scores_[k] == pytest.approx(np.mean(held_out), rel=0.05)
@@ -149,6 +150,21 @@ def test_all_forms_of_data_are_one():
         far = model.predict(np.array([[outside, 0], [0, outside - 20], [outside, outside]]))
         known = [model.mean_ + model.col_offsets_[0], model.mean_ + model.row_offsets_[0]]
         np.testing.assert_array_equal(far, [*known, model.mean_])
+
+
+def test_a_frame_is_what_has_columns():
+    """Whichever package it comes from."""
+
+    class Frame(dict):
+        columns = property(lambda self: list(self))
+
+    _, pairs, v = observed(m=12, n=9)
+    users = np.array([f"u{i:02d}" for i in range(12)])[pairs[:, 0]]
+    frame = Frame(user=users, item=pairs[:, 1] + 100, value=v)
+    model = MatrixCompletion(4.0).fit(frame)
+    assert model.row_labels_.tolist() == sorted(set(users))
+    same = MatrixCompletion(4.0).fit(pd.DataFrame(dict(frame)))
+    np.testing.assert_array_equal(model.predict(frame), same.predict(frame))
 
 
 def test_probabilities_of_two_values():
@@ -242,6 +258,9 @@ def test_what_else_is_refused():
 def test_labels_that_mean_nothing_are_refused():
     frame = pd.DataFrame({"user": ["a", "b", None], "item": [1, 2, 3], "value": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match="labels of rows must not be missing; drop such lines"):
+        MatrixCompletion(1.0).fit(frame)
+    frame["user"] = pd.Series([None, "b", "a"], dtype=object)
+    with pytest.raises(ValueError, match="labels of rows must not be missing"):
         MatrixCompletion(1.0).fit(frame)
     frame["user"] = [1.0, 2.0, np.nan]
     with pytest.raises(ValueError, match="labels of rows must not be missing"):

@@ -110,6 +110,20 @@ def test_a_model_of_several_classes(wine):
         CoefficientDisplay.from_estimator(model, label="blue")
 
 
+def test_a_model_of_several_targets():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    model = FrankWolfeRegressor(radius=2.0).fit(X, X @ rng.standard_normal((4, 3)))
+    bars = CoefficientDisplay.from_estimator(model)
+    assert [t.get_text() for t in bars.ax_.get_legend().get_texts()] == ["y0", "y1", "y2"]
+    np.testing.assert_array_equal(bars.coef, model.coef_)
+    one = CoefficientDisplay.from_estimator(model, label="y1")
+    np.testing.assert_array_equal(one.coef, model.coef_[1:2])
+    assert one.names == ["y1"]
+    with pytest.raises(ValueError, match="label must be one of y0, y1, y2, got 'y3'"):
+        CoefficientDisplay.from_estimator(model, label="y3")
+
+
 @pytest.mark.filterwarnings("ignore:the radius:UserWarning")
 def test_names_of_features_are_those_of_the_data(wine):
     X, y = wine

@@ -229,6 +229,17 @@ def test_a_proven_path_of_several_classes_and_a_range():
         radius_path(X, y, eps=10.0, radii=(0.1, 0.2))
 
 
+def test_a_proven_path_may_be_of_one_radius(cancer):
+    X, y = cancer
+    path = radius_path(X[:80], y[:80], radii=(2.0, 2.0), eps=0.1)
+    assert path.radii.tolist() == [2.0]
+    assert path.at(2.0) is path.models[0]
+    from_zero = radius_path(X[:80], y[:80], radii=(2.0, 0.0), eps=0.1)
+    assert 0 < from_zero.radii[0] < from_zero.radii[-1] <= 2.0
+    with pytest.raises(ValueError, match="radii must be numbers > 0"):
+        radius_path(X[:80], y[:80], radii=(2.0, -1.0), eps=0.1)
+
+
 def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
     X, y = datasets.load_diabetes(return_X_y=True)
     wanted = matching_penalty(X, y, 500.0, loss="squared")
@@ -238,6 +249,7 @@ def test_a_penalty_is_that_of_the_l1_norm_whatever_else_is_given():
     assert (model.warm_start, model.max_epochs) == (True, 99)
     assert _fitted(X, y, 5.0, "squared", {}, model) is model
     assert model.radius == 5.0
+    assert _fitted(X, y, 5.0, "squared", {"tol": 1e-3}, None).tol == 1e-3
 
 
 def test_a_radius_beyond_all_bounds_is_refused():

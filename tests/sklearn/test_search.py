@@ -250,6 +250,21 @@ def test_display_of_a_search_at_the_end_of_a_pipeline(diabetes):
     pyplot.close("all")
 
 
+def test_weights_of_classes_count_in_fits_and_not_in_scores(cancer):
+    X, y = cancer
+    weighted = dict(class_weight={"benign": 1.0, "malignant": 30.0}, tol=1e-6)
+    model = FrankWolfeClassifierCV(radii=[0.2], cv=3, **weighted).fit(X, y)
+    plain = FrankWolfeClassifier(radius=0.2, **weighted)
+    wanted = cross_val_score(plain, X, y, cv=StratifiedKFold(3))
+    np.testing.assert_allclose(model.scores_[0], wanted)
+
+
+def test_a_number_of_radii_may_be_numpys(diabetes):
+    X, y = diabetes
+    model = FrankWolfeRegressorCV(radii=np.int64(3), cv=2, tol=1e-2).fit(X, y)
+    assert (len(model.radii_), model.scores_.shape) == (3, (3, 2))
+
+
 def test_a_second_search_begins_anew(diabetes):
     X, y = diabetes
     fit = FrankWolfeRegressorCV(radii=[10.0, 100.0], cv=3).fit(X, y)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from adafw.fitting import Design, Settings
+from adafw.sklearn import stream
 from adafw.sklearn.stream import _BATCH, Stream
 
 
@@ -56,3 +57,35 @@ def test_an_intercept_without_a_derivative_stays():
     plan = Settings(radius=0.7, learning_rate=0.3, loss="squared", seed=5).plan("regression")
     s = Stream.begin(Design(A), y, plan, None, 0.0).advance(Design(A), y, plan)
     assert s.intercept == 0
+
+
+def test_several_outputs_have_an_intercept_each():
+    rng = np.random.default_rng(2)
+    A, Y = rng.normal(size=(50, 3)), rng.normal([2.0, -1.0], size=(50, 2))
+    given = dict(radius=0.7, learning_rate=0.3, loss="squared")
+    plan = Settings(**given).plan("regression", 2, 3)
+    begun = np.array([0.25, 0.5])
+    s = Stream.begin(Design(A), Y, plan, None, begun).advance(Design(A), Y, plan)
+    each = 2 * (begun - Y) / 50
+    g, slope = A.T @ each, each.sum(axis=0)
+    h = 1e-8 + np.abs(g)
+    np.testing.assert_allclose(s.coef, plan.constraint.project(-0.3 * g / h, h), rtol=1e-9)
+    np.testing.assert_allclose(s.intercept, begun - 0.3 * slope / (1e-8 + np.abs(slope)))
+    fixed = Settings(**given, fit_intercept=False).plan("regression", 2, 3)
+    s = Stream.begin(Design(A), Y, fixed, None, begun).advance(Design(A), Y, fixed)
+    np.testing.assert_array_equal(s.intercept, begun)
+
+
+@pytest.mark.parametrize(("given", "left"), [(None, np.inf), (7.0, 7.0)])
+def test_a_rate_is_searched_in_the_seconds_given(monkeypatch, given, left):
+    asked = []
+
+    def search(f, constraint, preset, seconds):
+        asked.append((f.n_terms, constraint.scale, preset(0.5).name, seconds))
+        return 0.1
+
+    monkeypatch.setattr(stream, "search", search)
+    plan = Settings(radius=0.7, loss="squared", max_seconds=given).plan("regression")
+    s = Stream.begin(Design(np.eye(5)), np.arange(5.0), plan, None, 0.0)
+    assert asked == [(5, 0.7, "AdaGrad", left)]
+    assert s.learning_rate == 0.1

@@ -304,15 +304,17 @@ class CoefficientDisplay:
 
         Parameters
         ----------
-        label : of several classes the one to draw; None draws all.
+        label : of several classes, or targets y0, y1, ..., the one to draw; None draws all.
         feature_names : None takes those that the steps before the model give out, then those of
             the data frame it was fitted to, then x0, x1, ...
         """
         model = _model(estimator)
         coef = np.atleast_2d(model.coef_)
-        names = [str(c) for c in model.classes_] if len(coef) > 1 else [""]
+        # Targets have no names of their own.
+        several = getattr(model, "classes_", [f"y{k}" for k in range(len(coef))])
+        known = list(several) if len(coef) > 1 else []
+        names = [str(c) for c in known] or [""]
         if label is not None:
-            known = [] if len(coef) == 1 else list(model.classes_)
             if label not in known:
                 among = f"one of {', '.join(names)}" if known else "None for a model of one score"
                 raise ValueError(f"label must be {among}, got {label!r}.")
