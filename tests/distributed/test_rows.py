@@ -204,6 +204,9 @@ def test_several_columns_are_one_round_trip(pair):
     assert rows.dot_matrix(x[:, :0]).shape == (120, 0)
     assert rows.combine_matrix(p[:, :0]).shape == (14, 0)
     assert rows.dot_matrix(x, none).shape == (0, 3)
+    nothing = rows.combine_matrix(p[:0], none)
+    assert nothing.dtype == rows.dtype
+    assert nothing.tolist() == [[0.0] * 3] * 14
 
 
 def test_chosen_columns_have_working_sets_of_their_own(pair):
