@@ -5,8 +5,9 @@ import pytest
 
 import adafw
 from adafw.constraints.counted import CountedSet
+from adafw.distributed import DistributedLinearModel
 from adafw.distributed.local_run import _FromExact, run_locally
-from adafw.distributed.local_steps import LocalSteps
+from adafw.distributed.local_steps import ExactAndLocal, LocalCSFW, LocalSteps
 from adafw.gradients.base import draw
 from adafw.schedules import OpenLoop
 from adafw.steps import FrankWolfeStep
@@ -107,3 +108,20 @@ def test_ends_of_the_share_of_rows():
         with pytest.raises(ValueError, match=r"share must be a number in \]0, 1\]"):
             LocalSteps(STEP, share=share)
     assert [_FromExact(0.25).evaluations(0, m) for m in (1, 8, 9)] == [1, 2, 3]
+
+
+def test_what_a_round_costs_and_what_it_needs():
+    """The exact gradient, and as many local batches as there are iterations, rounded up."""
+    assert [ExactAndLocal(7, 0.25).evaluations(0, m) for m in (1, 8, 9)] == [8, 22, 30]
+    algorithm = LocalCSFW(7, 0.5, share=0.25, seed=2)
+    assert algorithm.gradient == ExactAndLocal(7, 0.25)
+    assert algorithm.step == LocalSteps(FrankWolfeStep(0.5), 7, 0.25, 2)
+    for wrong in ({"iterations": 0}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            LocalSteps(STEP, **wrong)
+    with pytest.raises(TypeError, match="LocalSteps need a DistributedLinearModel"):
+        LocalSteps(STEP).check(model(), BALL, adafw.gradients.Full())
+    far = DistributedLinearModel.__new__(DistributedLinearModel)
+    LocalSteps(STEP).check(far, BALL, adafw.gradients.Full())
+    with pytest.raises(TypeError, match="LocalSteps need exact gradients, got those of Minibatch"):
+        LocalSteps(STEP).check(far, BALL, adafw.gradients.Minibatch())
