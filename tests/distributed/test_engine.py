@@ -1,11 +1,14 @@
 """What the coordinator makes of answers, and what it sends: without a cluster."""
 
 import asyncio
+import gc
 import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+import adafw
 
 pytest.importorskip("distributed", reason="needs Dask: pip install 'adafw[dask]'")
 
@@ -308,3 +311,52 @@ def test_functions_may_return_lists_and_rows_of_targets_have_one_weight():
     assert (block.y.shape, block.weight.tolist()) == ((3, 2), [1, 2, 3])
     with pytest.raises(ValueError, match=r"one weight a row, shape \(3,\), got \(3, 2\)"):
         DaskPart((), 0, True).make(X, np.ones((3, 2)), np.ones((3, 2)))
+
+
+class Client:
+    """What an engine asks of a client before there is anything to ask of workers."""
+
+    asynchronous, status = False, "running"
+
+    def __init__(self):
+        self.loop = SimpleNamespace(add_callback=lambda call: self.called.append(call))
+        self.called = []
+
+    def register_plugin(self, plugin):
+        self.plugin = plugin
+
+    def sync(self, call):
+        return asyncio.run(call())
+
+
+def test_what_an_engine_asks_of_its_client(monkeypatch):
+    monkeypatch.setattr(Crew, "load_all", lambda self: asyncio.sleep(0))
+    client = Client()
+    made = Engine(client, [], patience=0)
+    assert (made.crew.patience, client.plugin.name) == (0, "adafw")
+    for wrong in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="patience must be a number"):
+            Engine(client, [], patience=wrong)
+
+    async def told(word):
+        return word
+
+    for client.status in ("running", "connecting"):
+        assert made._sync(told, "so") == "so"
+    for client.status in ("closing", "closed"):
+        with pytest.raises(adafw.objectives.base.Unavailable, match=f"client is {client.status}"):
+            made._sync(told, "so")
+    client.asynchronous = True
+    with pytest.raises(TypeError, match="client must be a synchronous Dask client"):
+        Engine(client, [])
+
+
+def test_workers_are_told_when_their_parts_are_not_asked_for_any_more(monkeypatch):
+    monkeypatch.setattr(Crew, "load_all", lambda self: asyncio.sleep(0))
+    for status, calls in (("running", 1), ("closed", 0)):
+        client = Client()
+        made = Engine(client, [])
+        client.status = status
+        del made
+        gc.collect()
+        assert len(client.called) == calls
