@@ -397,3 +397,12 @@ def test_polytopes_that_differ_in_anything_are_different(part):
     assert Polytope(**given) != Polytope(**other)
     moved = {**given, "A_ub": np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 1.0]])}
     assert Polytope(**given) != Polytope(**moved)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_refused(bad):
+    for side in ("ub", "eq"):
+        with pytest.raises(ValueError, match=f"A_{side} must be finite, got NaN or infinity"):
+            Polytope(**{f"A_{side}": [[1.0, bad]], f"b_{side}": [1.0]}, bounds=(0, 1))
+        with pytest.raises(ValueError, match=f"b_{side} must be finite"):
+            Polytope(**{f"A_{side}": [[1.0, 1.0]], f"b_{side}": [bad]}, bounds=(0, 1))
