@@ -80,3 +80,10 @@ def test_of_equal_workers_the_first_and_of_parts_the_largest():
     assert placed(["gone"], [99]).homes([3, 1, 2], workers, [5, 20, 10]) == [
         (1, "a"), (2, "b"), (3, "b"),
     ]  # fmt: skip
+
+
+def test_nothing_moves_while_a_worker_is_missing():
+    """Its parts go first: where to, the others do not know yet."""
+    placement = placed(["a", "a", "a", "gone"])
+    assert placement.moves({"a": BIG, "b": BIG, "gone": BIG}) == [(0, "b")]
+    assert placement.moves({"a": BIG, "b": BIG}) == []
