@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-import adafw
 from adafw import metrics
 from adafw.arrays import LONG
 
@@ -317,7 +316,7 @@ def test_what_a_clipped_metric_needs_is_prepared():
 
 def test_wide_bounds_leave_adam_with_the_same_parameters():
     how = {"betas": (0.5, 0.7), "offset": 0.01}
-    ours, adam = adafw.metrics.AdaBound(1e-9, 1e9, **how), adafw.metrics.Adam(**how)
+    ours, adam = metrics.AdaBound(1e-9, 1e9, **how), metrics.Adam(**how)
     states = ours.init(np.zeros(3)), adam.init(np.zeros(3))
     for t, g in enumerate(np.random.default_rng(0).normal(size=(5, 3))):
         m, h, _ = ours.update(g, t, states[0])
