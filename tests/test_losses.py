@@ -45,3 +45,39 @@ def test_known_values():
 def test_labels_must_be_signs(loss):
     with pytest.raises(ValueError, match=r"takes labels -1 and \+1, got 0"):
         loss.check(np.array([1.0, 0.0]))
+
+
+def test_every_sample_of_a_softmax_is_scaled_by_itself():
+    """Predictions of one may be far above those of another."""
+    loss, y = losses.Softmax(), np.array([0, 1, 0])
+    z = np.array([[0.0, 1.0], [900.0, 901.0], [-900.0, -899.0]])
+    p = 1 / (1 + np.e)
+    np.testing.assert_allclose(loss.probabilities(z), [[p, 1 - p]] * 3, rtol=1e-12)
+    np.testing.assert_allclose(loss.slope(z, y), [[p - 1, 1 - p], [p, -p], [p - 1, 1 - p]])
+    np.testing.assert_allclose(loss.value(z, y), -np.log([p, 1 - p, p]), rtol=1e-12)
+
+
+def test_classes_that_do_not_occur_are_counted():
+    assert losses.Softmax().outputs(np.array([0, 3, 3, 1])) == 4
+    assert losses.Outputs(losses.Squared()).outputs(np.zeros((4, 3))) == 3
+
+
+def test_small_probabilities_and_curvatures_of_the_logistic_loss_keep_their_digits():
+    loss, z = losses.Logistic(), np.array([-45.0, -2.0, 45.0])
+    small = np.exp(-45.0)
+    p = loss.probabilities(z)
+    np.testing.assert_allclose(p[[2, 0], [0, 1]], small, rtol=1e-12)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    for y in (np.ones(3), -np.ones(3)):
+        np.testing.assert_allclose(loss.second(z, y)[[0, 2]], small, rtol=1e-12)
+
+
+def test_what_a_loss_inherits_it_knows():
+    class Same(losses.Logistic):
+        pass
+
+    class Less(losses.Squared):
+        pass
+
+    assert (Same.has_second, Same.has_probabilities) == (True, True)
+    assert (Less.has_second, Less.has_probabilities) == (True, False)

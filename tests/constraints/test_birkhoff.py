@@ -140,3 +140,11 @@ def test_a_metric_without_end_warns_of_nothing():
     h[0, 0] = 1e-12
     x = np.random.default_rng(6).standard_normal((4, 4))
     assert Birkhoff().violation(Birkhoff().project(x, h)) <= 1e-14
+
+
+def test_costs_near_the_largest_number_are_compared_as_small_ones():
+    """Sums of two of them are out of range."""
+    huge = np.finfo(np.float64).max
+    for seed in range(5):
+        g = np.random.default_rng(seed).uniform(-1, 1, (4, 4))
+        np.testing.assert_array_equal(Birkhoff().lmo(huge * g), Birkhoff().lmo(g))

@@ -96,3 +96,17 @@ def test_projection_where_the_multiplier_has_no_digit_to_spare():
     v = KSparse(0.014232505146642063, 3).project(x)
     r = np.float32(0.014232505146642063)
     np.testing.assert_allclose(v, [0, -r, r, 0, -r], rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_matrices_are_taken_as_the_vectors_that_they_hold(k):
+    """k counts entries, not rows."""
+    rng, ball = np.random.default_rng(k), KSparse(0.7, k)
+    for shape in ((2, 4), (3, 2), (1, 6)):
+        g, h = 3 * rng.normal(size=shape), rng.uniform(0.1, 3, size=shape)
+        flat = g.ravel()
+        np.testing.assert_array_equal(ball.lmo(g).ravel(), ball.lmo(flat))
+        np.testing.assert_array_equal(ball.project(g).ravel(), ball.project(flat))
+        np.testing.assert_array_equal(ball.project(g, h).ravel(), ball.project(flat, h.ravel()))
+        assert ball.diameter(shape) == ball.diameter(g.size)
+        assert ball.contains(ball.project(g))

@@ -187,3 +187,14 @@ def test_on_the_sphere_singular_values_stay_and_move_freely():
     shrunk, jacobian = _Shrinking(1.0).shrink(np.array([1.0, 0.5]))
     np.testing.assert_array_equal(shrunk, [0.75, 0.25])
     np.testing.assert_array_equal(jacobian, [[0.5, -0.5], [-0.5, 0.5]])
+
+
+@pytest.mark.parametrize("make", [adafw.NuclearBall, adafw.SpectralBall, adafw.RowBall])
+def test_sizes_of_the_matrices_are_whole_numbers(make):
+    for shape, said in (
+        ((0, 3), "rows must be an integer"), ((3, 0), "columns must be an integer"),
+        ((2.5, 3), "rows must be an integer"), ((3, "4"), "columns must be an integer"),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=said):
+            make(1.0, shape=shape)
+    assert make(1.0, shape=[2, np.int64(3)]).shape == (6,)

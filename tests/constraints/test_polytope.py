@@ -367,3 +367,42 @@ def test_where_it_starts_is_in_it_whatever_its_size(scale):
     assert polytope.contains(polytope.start(3), 1e-12)
     assert polytope.contains(polytope.lmo(np.zeros(3)), 1e-12)
     assert polytope.start(3).sum() == pytest.approx(2 * scale)
+
+
+def test_the_scale_is_the_largest_distance_whatever_its_sign():
+    """Of a hyperplane from the origin, by which tolerances are measured."""
+    line = Polytope(A_eq=[[-3.0, -4.0]], b_eq=[-25.0])
+    corner = Polytope(A_ub=[[-3.0, -4.0], [1.0, 0.0], [0.0, 1.0]], b_ub=[-25.0, 4.5, 4.5])
+    low = Polytope(A_ub=[[1.0, 1.0]], b_ub=[0.0], bounds=[(-6, 1), (-2, 1)])
+    assert [one.scale for one in (line, corner, low)] == [5.0, 5.0, 6.0]
+    assert line.violation(np.array([0.0, 0.0])) == pytest.approx(1.0)
+    assert low.violation(np.array([-9.0, 0.0])) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("part", ["A_ub", "b_ub", "A_eq", "b_eq", "bounds", "places"])
+def test_polytopes_that_differ_in_anything_are_different(part):
+    given = {
+        "A_ub": np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), "b_ub": np.array([2.0, 1.0]),
+        "A_eq": np.array([[1.0, 0.0, 1.0]]), "b_eq": np.array([1.0]),
+        "bounds": [(0, 1), (0, 2), (0, 3)],
+    }  # fmt: skip
+    other = dict(given)
+    if part == "bounds":
+        other["bounds"] = [(0, 1), (0, 2), (0, 4)]
+    elif part == "places":  # the same entries elsewhere
+        other["A_eq"] = np.array([[1.0, 1.0, 0.0]])
+    else:
+        other[part] = 1.5 * given[part]
+    assert Polytope(**given) == Polytope(**given)
+    assert Polytope(**given) != Polytope(**other)
+    moved = {**given, "A_ub": np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 1.0]])}
+    assert Polytope(**given) != Polytope(**moved)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_refused(bad):
+    for side in ("ub", "eq"):
+        with pytest.raises(ValueError, match=f"A_{side} must be finite, got NaN or infinity"):
+            Polytope(**{f"A_{side}": [[1.0, bad]], f"b_{side}": [1.0]}, bounds=(0, 1))
+        with pytest.raises(ValueError, match=f"b_{side} must be finite"):
+            Polytope(**{f"A_{side}": [[1.0, 1.0]], f"b_{side}": [bad]}, bounds=(0, 1))

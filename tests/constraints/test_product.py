@@ -107,3 +107,12 @@ def test_a_point_of_another_length_is_in_no_product():
     for x in (np.zeros(5), np.zeros(3), np.zeros((2, 2))):
         with pytest.raises(ValueError, match="holds points of shape"):
             product.contains(x)
+
+
+def test_products_whose_blocks_have_other_sizes_are_different():
+    def made(*sizes):
+        return Product([(L2Ball(1.0), size) for size in sizes])
+
+    assert made(3, 2) == made(3, 2)
+    assert made(3, 2) != made(2, 3)
+    assert made(4) != made((2, 2))

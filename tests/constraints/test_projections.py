@@ -259,3 +259,19 @@ def test_a_level_that_takes_many_rounds_is_found_by_sorting():
 def test_order_from_large_to_small_keeps_ties():
     order = arrays.argsort_descending(np.array([1.0, 3, 2, 3, -1, 2]))
     np.testing.assert_array_equal(order, [1, 3, 2, 5, 0, 4])
+
+
+@pytest.mark.parametrize("make", SETS)
+def test_long_vectors_of_float32_are_projected_in_double_precision(make):
+    """And matrices as the vectors that they hold."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 25)).astype(np.float32)
+    h = rng.uniform(0.1, 3, size=(40, 25)).astype(np.float32)
+    wide = x.astype(np.float64), h.astype(np.float64)
+    for radius in (0.3, 7.7):
+        for found, wanted in (
+            (make(radius).project(x), make(radius).project(wide[0].ravel())),
+            (make(radius).project(x, h), make(radius).project(*(v.ravel() for v in wide))),
+        ):
+            assert (found.dtype, found.shape) == (np.float32, (40, 25))
+            np.testing.assert_array_equal(found.ravel(), wanted.astype(np.float32))

@@ -108,3 +108,10 @@ def test_only_the_same_object_is_the_same_set():
     assert repr(one) == "UserSet(lmo=lmo)"
     with pytest.raises(TypeError, match="does not know its diameter"):
         one.diameter(2)
+
+
+def test_a_vertex_of_another_shape_is_refused_whatever_its_length():
+    for v in (np.zeros(3), np.zeros((3, 1)), np.zeros((3, 2, 1))):
+        odd = UserSet(lambda g, v=v: v, np.zeros((3, 2)))
+        with pytest.raises(ValueError, match=r"an array of the shape of g, \(3, 2\), got"):
+            odd.lmo(np.ones((3, 2)))

@@ -435,8 +435,37 @@ def test_bad_input_of_a_projection_is_refused(case):
             case.set.project(x, g)
     with pytest.raises(ValueError, match="h must be positive"):
         case.set.project(x, np.zeros_like(x))
-    with pytest.raises(ValueError, match="h must have the shape of x"):
-        case.set.project(x, np.ones(x.size + 1))
+    for shape in ((x.size + 1,), (*x.shape, 2), (len(x), 1, 1)):
+        with pytest.raises(ValueError, match="h must have the shape of x"):
+            case.set.project(x, np.ones(shape))
+
+
+@every_projection
+def test_float32_is_rounded_once_by_a_projection(case):
+    """At the end: in between it is as if float64 had come in."""
+    for seed in range(3):
+        x, h = (3 * draw(case, seed)).astype(np.float32), metric(case, seed, 2).astype(np.float32)
+        exact = x.astype(np.float64), h.astype(np.float64)
+        for found, wanted in (
+            (case.set.project(x), case.set.project(exact[0])),
+            (case.set.project(x, h), case.set.project(*exact)),
+        ):
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, wanted.astype(np.float32))
+
+
+@every_projection
+def test_a_metric_may_be_a_list_or_of_another_library(case):
+    torch = pytest.importorskip("torch")
+    x, h = 3 * draw(case, 0), metric(case, 0, 1)
+    expected = case.set.project(x, h)
+    np.testing.assert_array_equal(case.set.project(x, h.tolist()), expected)
+    np.testing.assert_array_equal(case.set.project(x, torch.from_numpy(h.copy())), expected)
+    for other in (h, h.tolist()):
+        found = case.set.project(torch.from_numpy(x.copy()), other)
+        assert isinstance(found, torch.Tensor)
+        assert found.dtype == torch.float64
+        np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
 
 @ball_like

@@ -322,6 +322,27 @@ def test_an_idx_file_with_a_wrong_byte_is_refused(empty_store, place):
         datasets.fashion_mnist()
 
 
+@pytest.mark.parametrize("head", [[0, 0, 9, 1, 60_000], [0, 0, 8, 1, 59_999], [0, 0, 8, 2, 60_000]])
+def test_an_idx_file_of_other_contents_is_refused_whatever_its_length(empty_store, head):
+    """Numbers of another kind, and sides that do not belong to what follows them."""
+    write_idx(empty_store / "train-images-idx3-ubyte.gz", np.zeros((60_000, 28, 28), np.uint8))
+    path = empty_store / "train-labels-idx1-ubyte.gz"
+    *kind, side = head
+    content = bytes(kind) + np.array([side], ">u4").tobytes() + bytes(60_000)
+    path.write_bytes(gzip.compress(content, 1))
+    with pytest.raises(ValueError, match=r"must be an idx file of bytes of shape \(60000,\), got"):
+        datasets.fashion_mnist()
+
+
+@pytest.mark.parametrize("size", [59_999, 60_001])
+def test_an_idx_file_of_another_length_than_it_says_is_refused(empty_store, size):
+    write_idx(empty_store / "train-images-idx3-ubyte.gz", np.zeros((60_000, 28, 28), np.uint8))
+    content = bytes([0, 0, 8, 1]) + np.array([60_000], ">u4").tobytes() + bytes(size)
+    (empty_store / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(content, 1))
+    with pytest.raises(ValueError, match="got another or a damaged one; remove it"):
+        datasets.fashion_mnist()
+
+
 def test_another_text_is_not_taken_for_shakespeare(empty_store):
     (empty_store / "tinyshakespeare.txt").write_text("To be, or not to be")
     with pytest.raises(ValueError, match="must be Tiny Shakespeare, 1115394 characters, got 19"):
@@ -428,6 +449,10 @@ def test_tiny_shakespeare_is_numbered_by_its_alphabet(empty_store, monkeypatch):
     text = datasets.tiny_shakespeare()
     assert text.alphabet == " ,beot"
     assert "".join(text.alphabet[i] for i in text.ids) == "to be,"
+    for other in ("to be", "to be, "):
+        (empty_store / "tinyshakespeare.txt").write_text(other)
+        with pytest.raises(ValueError, match=f"6 characters, got {len(other)}; remove it"):
+            datasets.tiny_shakespeare()
 
 
 def test_the_original_of_rcv1_is_known_by_its_size(empty_store, monkeypatch):
@@ -446,6 +471,9 @@ def test_the_original_of_rcv1_is_known_by_its_size(empty_store, monkeypatch):
         (empty_store / "rcv1_train.binary").write_text(lines)
         with pytest.raises(ValueError, match=r"2 rows with 3 entries, got \d with \d; remove it"):
             datasets.rcv1()
+    (empty_store / "rcv1_train.binary").write_text("1 0:0.5 4:0.25\n-1 3:1\n")
+    with pytest.raises(ValueError, match="line 1, column 3: expected a feature id >= 1"):
+        datasets.rcv1()
 
 
 def test_imdb_is_read_in_its_order(empty_store):
@@ -532,6 +560,12 @@ def test_sizes_of_generated_data_are_checked(make, wrong):
     (key,) = wrong
     with pytest.raises(ValueError, match=f"{key} must be"):
         make(**{**small, **wrong})
+
+
+@pytest.mark.parametrize("share", [0, 0.05])
+def test_some_entry_of_a_matrix_is_always_observed(share):
+    A, y = datasets.low_rank(4, rank=1, share=share)
+    assert (A.shape, A.nnz, y.shape) == ((1, 16), 1, (1,))
 
 
 def test_generated_data_are_what_their_formulas_say():

@@ -195,3 +195,39 @@ def test_products_with_several_columns_and_batches():
     for p_, axis in ((1, 0), (2, 1), (np.inf, 1)):
         _, norms = ask(part, "norms", p=p_, axis=axis)
         np.testing.assert_allclose(norms, np.linalg.norm(A, p_, axis=axis))
+
+
+def test_a_part_without_weight_adds_zeros_of_the_dtype_of_the_point():
+    x, loss = RNG.normal(size=5).astype(np.float32), adafw.losses.Logistic()
+    for weight in (np.zeros(9), W):
+        part = held(dtype=np.float32, weight=weight)
+        (value, g), _ = ask(part, "risk", x, dtype="float32", loss=loss, total=9.0)
+        assert (g.dtype, g.shape, type(value)) == (np.float32, (5,), float)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_sums_of_float32_rows_keep_the_digits_of_their_weights(kind):
+    p = np.random.default_rng(4).normal(size=(9, 2))
+    (total,), _ = ask(held(kind, np.float32), "combine_matrix", own={"p": p}, dtype="float32")
+    assert total.dtype == np.float64
+    exact = A.astype(np.float32).astype(float).T @ p
+    np.testing.assert_allclose(total.reshape(5, 2), exact, rtol=1e-12)
+
+
+def test_local_iterations_are_those_of_the_part_in_its_share():
+    from adafw.distributed.local_run import run_locally
+
+    loss, x, g = adafw.losses.Logistic(), np.full(5, 0.1), np.ones(5) / 9
+    how = dict(
+        share=0.1, step=adafw.steps.FrankWolfeStep(0.3), t=6, gradient=g, seed=0,
+        constraint=adafw.L1Ball(2.0), iterations=6,
+    )  # fmt: skip
+    f = adafw.LinearModel(A, Y, loss, W)
+    points = [run_locally(f, x, how, number) for number in (0, 3)]
+    assert not np.array_equal(*points)
+    for number, point in zip((0, 3), points, strict=True):
+        own = {"number": number, "weight": 0.25}
+        (total,), _ = ask(held("dense"), "local", x, own=own, loss=loss, **how)
+        np.testing.assert_allclose(total, point / 4, rtol=1e-12, atol=1e-15)
+    (total,), _ = ask(held(weight=np.zeros(9)), "local", x, own=own, loss=loss, **how)
+    np.testing.assert_allclose(total, x / 4)  # a part without weight stays where it is

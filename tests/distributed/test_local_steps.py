@@ -5,8 +5,9 @@ import pytest
 
 import adafw
 from adafw.constraints.counted import CountedSet
+from adafw.distributed import DistributedLinearModel
 from adafw.distributed.local_run import _FromExact, run_locally
-from adafw.distributed.local_steps import LocalSteps
+from adafw.distributed.local_steps import ExactAndLocal, LocalCSFW, LocalSteps
 from adafw.gradients.base import draw
 from adafw.schedules import OpenLoop
 from adafw.steps import FrankWolfeStep
@@ -107,3 +108,47 @@ def test_ends_of_the_share_of_rows():
         with pytest.raises(ValueError, match=r"share must be a number in \]0, 1\]"):
             LocalSteps(STEP, share=share)
     assert [_FromExact(0.25).evaluations(0, m) for m in (1, 8, 9)] == [1, 2, 3]
+
+
+def test_what_a_round_costs_and_what_it_needs():
+    """The exact gradient, and as many local batches as there are iterations, rounded up."""
+    assert [ExactAndLocal(7, 0.25).evaluations(0, m) for m in (1, 8, 9)] == [8, 22, 30]
+    algorithm = LocalCSFW(7, 0.5, share=0.25, seed=2)
+    assert algorithm.gradient == ExactAndLocal(7, 0.25)
+    assert algorithm.step == LocalSteps(FrankWolfeStep(0.5), 7, 0.25, 2)
+    for wrong in ({"iterations": 0}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            LocalSteps(STEP, **wrong)
+    with pytest.raises(TypeError, match="LocalSteps need a DistributedLinearModel"):
+        LocalSteps(STEP).check(model(), BALL, adafw.gradients.Full())
+    far = DistributedLinearModel.__new__(DistributedLinearModel)
+    LocalSteps(STEP).check(far, BALL, adafw.gradients.Full())
+    with pytest.raises(TypeError, match="LocalSteps need exact gradients, got those of Minibatch"):
+        LocalSteps(STEP).check(far, BALL, adafw.gradients.Minibatch())
+
+
+def test_targets_of_dask_arrays_are_cut_as_their_rows_are():
+    da = pytest.importorskip("dask.array")
+    import dask
+
+    from adafw.distributed.blocks import dask_recipes
+
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
+    rows = da.from_array(X, chunks=(4, 3))
+    for target in (y, da.from_array(y, chunks=((3, 3, 4), (1, 1))), da.from_array(y, chunks=5)):
+        recipes = dask_recipes(rows, target, outputs=True)
+        with dask.config.set(scheduler="synchronous"):
+            blocks = [part.make(*dask.compute(*part.arguments())) for part in recipes]
+        assert [block.y.shape for block in blocks] == [(4, 2), (4, 2), (2, 2)]
+        np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+    for target in (y, da.from_array(y, chunks=5), y[:, 0][:9], da.from_array(y[:9, 0], chunks=3)):
+        with pytest.raises(ValueError, match=r"y must have one entry per row of X, shape \(10,\)"):
+            dask_recipes(rows, target)
+    some = rows[rows[:, 0] > 0]  # of blocks whose sizes no one knows
+    assert len(dask_recipes(some, da.from_array(y[:, 0], chunks=4))) == 3
+    for chunks in (5, 3):
+        with pytest.raises(ValueError, match="y must have as many blocks as X, 3, got"):
+            dask_recipes(some, da.from_array(y[:, 0], chunks=chunks))
+    with pytest.raises(ValueError, match="sample_weight must be a dask array where the sizes"):
+        dask_recipes(some, da.from_array(y[:, 0], chunks=4), y[:, 0])

@@ -182,6 +182,46 @@ def test_a_missing_client_is_named(monkeypatch):
         cluster.client_or_default(None)
 
 
+@pytest.mark.parametrize("address", ["odd://127.0.0.1:1", "127.0.0.1:nope"])
+def test_an_address_that_is_none_is_told_as_one_where_nobody_answers(address):
+    from adafw.distributed import cluster
+
+    with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at {address} "):
+        cluster.connected(address, timeout=1)
+
+
+def test_a_cluster_of_ones_own_ends_with_its_client():
+    from adafw.distributed import cluster
+
+    with cluster.local_client(1, processes=False) as made:
+        assert made.cluster.status.name == "running"
+        assert cluster.client_or_default(made) is made
+    assert made.cluster.status.name == "closed"
+    with pytest.raises(ValueError, match="n_workers must be an integer >= 1, got 0"):
+        cluster.local_client(0)
+
+
+def test_the_widest_part_may_be_the_one_that_is_counted_anew(client, tmp_path):
+    """Read as if its ids counted from 1, it seems a column narrower than it is."""
+    (tmp_path / "a.svm").write_text("1 2:0.5 7:3\n-1 4:1\n")
+    (tmp_path / "b.svm").write_text("1 0:2\n-1 3:1 4:5\n")
+    f = model(client, [tmp_path / "a.svm", tmp_path / "b.svm"])
+    assert f.shape == (8,)
+    expected = np.zeros((4, 8))
+    expected[[0, 0, 1, 2, 3, 3], [2, 7, 4, 0, 3, 4]] = [0.5, 3, 1, 2, 1, 5]
+    np.testing.assert_array_equal(f.rows.dot(np.arange(8.0)), expected @ np.arange(8.0))
+    assert f.traffic.loads == 3, "one part is made twice"
+
+
+def test_parts_with_other_names_of_columns_are_refused(client, tmp_path):
+    for name, head in (("a", "u,v,t"), ("b", "v,u,t")):
+        (tmp_path / f"{name}.csv").write_text(f"{head}\n1,2,1\n3,4,-1\n")
+    f = model(client, [tmp_path / "a.csv", tmp_path / "a.csv"])
+    assert f.rows.shape == (4, 2)
+    with pytest.raises(ValueError, match=r"same columns, got others in .*b\.csv"):
+        model(client, [tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
 @pytest.mark.slow
 def test_memory_stays_within_what_the_parts_need(client):
     """240 MB of rows on two workers: the coordinator never sees them, a worker has them once."""

@@ -64,3 +64,26 @@ def test_the_part_moves_that_is_nearest_to_half_the_gap():
     assert placement.parts_of("a") == [0, 1, 2]
     assert placement.groups([2, 0]) == {"a": [0, 2]}
     assert placement.moves({"a": BIG}) == []
+
+
+def test_no_move_fills_a_worker_beyond_its_memory():
+    """What it holds already counts."""
+    placement = placed(["a", "a", "a", "a", "b"], [20, 20, 20, 20, 10])
+    assert placement.moves({"a": BIG, "b": BIG}) == [(0, "b"), (1, "b")]
+    assert placement.moves({"a": BIG, "b": Worker(1, 31 / ROOM)}) == [(0, "b")]
+    assert placement.moves({"a": BIG, "b": Worker(1, 29 / ROOM)}) == []
+
+
+def test_of_equal_workers_the_first_and_of_parts_the_largest():
+    """Loads are counted on from part to part, those of workers that are gone not at all."""
+    workers = {"b": BIG, "a": BIG}
+    assert placed(["gone"], [99]).homes([3, 1, 2], workers, [5, 20, 10]) == [
+        (1, "a"), (2, "b"), (3, "b"),
+    ]  # fmt: skip
+
+
+def test_nothing_moves_while_a_worker_is_missing():
+    """Its parts go first: where to, the others do not know yet."""
+    placement = placed(["a", "a", "a", "gone"])
+    assert placement.moves({"a": BIG, "b": BIG, "gone": BIG}) == [(0, "b")]
+    assert placement.moves({"a": BIG, "b": BIG}) == []

@@ -1,5 +1,6 @@
 """Rows on workers give what the matrix gives, as all rows do."""
 
+import itertools
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +12,14 @@ import adafw
 from adafw.rows import as_rows, spectral
 
 pytest.importorskip("distributed", reason="needs Dask: pip install 'adafw[dask]'")
+
+from adafw.distributed.crew import Traffic
+from adafw.distributed.engine import Engine
+from adafw.distributed.parts import OPERATIONS, Header, HeldPart, summed
+from adafw.distributed.placement import Placement
+from adafw.distributed.recipes import Block
+from adafw.distributed.rows import DistributedRows
+from adafw.distributed.wire import Reply
 
 
 def close(got, exact, scale=1.0):
@@ -204,6 +213,9 @@ def test_several_columns_are_one_round_trip(pair):
     assert rows.dot_matrix(x[:, :0]).shape == (120, 0)
     assert rows.combine_matrix(p[:, :0]).shape == (14, 0)
     assert rows.dot_matrix(x, none).shape == (0, 3)
+    nothing = rows.combine_matrix(p[:0], none)
+    assert nothing.dtype == rows.dtype
+    assert nothing.tolist() == [[0.0] * 3] * 14
 
 
 def test_chosen_columns_have_working_sets_of_their_own(pair):
@@ -267,3 +279,123 @@ def test_few_rows_of_many_columns_are_brought_here(client, monkeypatch):
     w = np.arange(1.0, 7.0)
     exact = np.linalg.norm(np.sqrt(w)[:, None] * A, 2)
     assert f.rows.spectral_norm(w)[0] == pytest.approx(exact, rel=1e-9)
+
+
+class Here:
+    """An engine whose parts are on this machine: what is asked of them, without a cluster."""
+
+    def __init__(self, pieces, features):
+        blocks = [Block(X, y) for X, y in pieces]
+        self.parts = {k: HeldPart.of(b, "x") for k, b in enumerate(blocks) if b.X.shape[0]}
+        self.known_headers = [
+            self.parts[k].header() if k in self.parts else Header.of_nothing(block)
+            for k, block in enumerate(blocks)
+        ]
+        self.crew, self.traffic = SimpleNamespace(features=features), Traffic()
+        self.placement, self.asked = Placement(len(blocks)), []
+
+    def ask(self, operation, parts=None, *, x=None, common=None, own=lambda k: {}):
+        self.asked.append((operation, common))
+        numbers = list(self.parts) if parts is None else parts
+        point = None if x is None else np.asarray(x).reshape(-1)
+        told = [OPERATIONS[operation](self.parts[k], point, common, own(k)) for k in numbers]
+        total = summed([one for one, _ in told]) if told else ()
+        reply = Reply(total, [alone for _, alone in told])
+        return Engine._joined(None, [(numbers, reply)] if told else [])
+
+
+def here(cuts=(0, 0, 3, 4, 9), dtype=np.float64, kind=sparse.csr_array, seed=0):
+    """The first part is empty; the largest entry is in the last."""
+    rng = np.random.default_rng(seed)
+    A = np.round(rng.normal(size=(9, 5)) * (rng.random((9, 5)) < 0.7), 3).astype(dtype)
+    A[8, 2] = 7.5
+    y = rng.normal(size=9)
+    pieces = [(kind(A[a:b]), y[a:b]) for a, b in itertools.pairwise(cuts)]
+    return A.astype(np.float64), DistributedRows(Here(pieces, 5))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, np.asarray])
+def test_facts_are_those_of_all_parts(kind):
+    A, rows = here(kind=kind)
+    assert (rows.shape, rows.dtype, rows.largest) == ((9, 5), np.float64, 7.5)
+    assert rows.stored == (np.count_nonzero(A) if kind is sparse.csr_array else A.size)
+    name = "csr" if kind is sparse.csr_array else "dense"
+    assert str(rows) == f"9 x 5 {name} in 4 parts"
+    told = rows.describe()
+    assert told == here((0, 9), kind=kind)[1].describe()
+    assert {key: told[key] for key in ("name", "shape", "dtype", "stored")} == {
+        "name": f"distributed {name}", "shape": [9, 5], "dtype": "float64", "stored": rows.stored,
+    }  # fmt: skip
+    assert told["digest"] != here(seed=1, kind=kind)[1].describe()["digest"]
+    changed = DistributedRows(Here([(kind(A[:4]), np.ones(4)), (kind(2 * A[4:]), np.ones(5))], 5))
+    assert told["digest"] != changed.describe()["digest"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_spectral_norms_and_means_count_the_weights(weighted, monkeypatch):
+    """By the Gram matrix, by rows brought here, and by products alone."""
+    A, rows = here()
+    w = np.random.default_rng(1).uniform(0.1, 3, 9) if weighted else None
+    ones = np.ones(9) if w is None else w
+    norm = np.linalg.norm(np.sqrt(ones)[:, None] * A, 2)
+    assert rows.spectral_norm(w) == (pytest.approx(norm, rel=1e-12), True)
+    monkeypatch.setattr("adafw.distributed.rows._EXACT", 4)
+    monkeypatch.setattr(spectral, "EXACT", 4)
+    found, _ = rows.spectral_norm(w)
+    assert norm * (1 - 1e-9) <= found <= 1.1 * norm
+    wide = DistributedRows(Here([(A[:2].repeat(3, axis=1), np.ones(2))], 15))
+    few = None if w is None else w[:2]
+    found, exact = wide.spectral_norm(few)
+    norm = np.linalg.norm(np.sqrt(ones[:2])[:, None] * A[:2].repeat(3, axis=1), 2)
+    assert (found, exact) == (pytest.approx(norm, rel=1e-12), True)
+    centred, mean = rows.centred(w)
+    np.testing.assert_allclose(mean, np.average(A, axis=0, weights=w), rtol=1e-12)
+    np.testing.assert_allclose(centred.dot(np.ones(5)), (A - mean).sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        rows.variances(w), np.average((A - mean) ** 2, axis=0, weights=w), atol=1e-12
+    )
+
+
+def test_float32_rows_are_asked_in_the_precision_of_their_view():
+    A, rows = here(dtype=np.float32)
+    wide = rows.doubled()
+    assert (rows.dtype, wide.dtype, wide.doubled() is wide) == (np.float32, np.float64, True)
+    assert rows.describe() == wide.describe()
+    x = np.full(5, 1 / 3)
+    assert rows.dot(x.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(wide.dot(x), A @ x, rtol=1e-15)
+    narrow, chosen = wide.columns(np.array([4, 1])), A[:, [4, 1]]
+    assert (narrow.shape, narrow.dtype) == ((9, 2), np.float64)
+    np.testing.assert_allclose(narrow.dot(x[:2]), chosen @ x[:2], rtol=1e-15)
+    np.testing.assert_allclose(narrow.columns(np.array([1])).dot(x[:1]), A[:, 1] / 3, rtol=1e-15)
+    assert rows.columns(np.array([4, 1])).dtype == np.float32
+    norm = np.linalg.norm(A, 2)
+    assert rows.spectral_norm()[0] == pytest.approx(norm, rel=1e-12), "in double precision"
+    assert rows.take(np.array([8, 0])).dtype == np.float32
+    assert wide.take(np.array([8, 0])).dtype == np.float64
+
+
+def test_a_column_is_brought_here_once():
+    A, rows = here()
+    for chosen, fresh in (([3, 1], [3, 1]), ([1, 4, 3], [4]), ([3, 4], None)):
+        rows.engine.asked.clear()
+        brought, numbers = rows.holding(np.array(chosen))
+        close(brought.combine(np.ones(9))[numbers], A[:, chosen].sum(0))
+        close(brought.dot(np.ones(len(chosen))), A[:, chosen].sum(1))
+        found = [common["chosen"].tolist() for _, common in rows.engine.asked]
+        assert found == ([] if fresh is None else [fresh])
+
+
+def test_points_that_were_written_to_are_sent_anew(model):
+    """Neither workers nor the model take a point for the one that it was before."""
+    A = model.rows.take(np.arange(120))
+    x = np.random.default_rng(7).normal(size=14)
+    for _ in range(2):
+        close(model.rows.dot(x), A.dot(x))
+        value, g = model.value(x), model.gradient(x)
+        z = A.dot(x)
+        assert value == pytest.approx(np.logaddexp(0, -model.y * z).mean(), rel=1e-12)
+        g[:] = 0
+        expected = A.combine(-model.y / (1 + np.exp(model.y * z)) / 120)
+        close(model.gradient(x), expected)
+        x[3] += 1.0

@@ -218,3 +218,30 @@ def test_the_chance_of_an_exact_gradient(gradient, chance, logistic):
             assert state["exact"] == int(toss < chance)
             assert np.array_equal(g, logistic.gradient(x)) == (toss < chance)
             assert gradient.spent(3, 60, state) == (60 if toss < chance else 30)
+
+
+def test_a_batch_as_large_as_the_data_is_all_of_it():
+    rng = np.random.default_rng(0)
+    f = adafw.LinearModel(rng.normal(size=(6, 3)), rng.normal(size=6), adafw.losses.Squared())
+    x = rng.normal(size=3)
+    for size in (6, 7):
+        g, _ = adafw.gradients.Minibatch(size).update(f, x, 0, {}, None)  # draws nothing
+        np.testing.assert_array_equal(g, f.gradient(x))
+
+
+def test_averaged_predictions_forget_by_the_schedule_of_this_iteration():
+    rng = np.random.default_rng(1)
+    f = adafw.LinearModel(rng.normal(size=(6, 3)), rng.normal(size=6), adafw.losses.Squared())
+    points, gamma, rho = rng.normal(size=(4, 3)), [0.5, 0.4, 0.3, 0.2], [1.0, 0.9, 0.6, 0.25]
+    made = adafw.gradients.LuFreund(6, gamma.__getitem__, rho.__getitem__)
+    draws = np.random.default_rng(2)
+    _, state = made.update(f, points[0], 0, {}, draws)
+    for t in (1, 2, 3):
+        before, s = points[t - 1], state["predictions"].copy()
+        g, state = made.update(f, points[t], t, state, draws)
+        v = before + (points[t] - before) / gamma[t - 1]
+        moved = (1 - rho[t]) * s + rho[t] * f.rows.dot(v)
+        near = np.isclose(state["predictions"], moved, rtol=1e-12)
+        np.testing.assert_array_equal(state["predictions"][~near], s[~near])
+        assert near.any()
+        np.testing.assert_allclose(g, f.combine(f.slopes_at(state["predictions"]) / 6), rtol=1e-9)

@@ -370,3 +370,13 @@ def test_text_that_grew_between_counting_and_parsing_is_refused(tmp_path, monkey
     monkeypatch.setattr("adafw.kernels.libsvm.count", lambda text, start, stop: (0, 0))
     with pytest.raises(FileChanged, match="changed while it was read"):
         read(tmp_path, TEXT)
+
+
+def test_labels_and_queries_are_one_number_a_row(tmp_path):
+    path, A = tmp_path / "a.svm", np.eye(3)
+    for y in (np.ones((3, 1)), np.ones(2)):
+        with pytest.raises(ValueError, match=r"y must have shape \(3,\), got"):
+            write_libsvm(path, A, y)
+        with pytest.raises(ValueError, match=r"query_id must have shape \(3,\), got"):
+            write_libsvm(path, A, np.ones(3), query_id=y.astype(int))
+    assert not path.exists()

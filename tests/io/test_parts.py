@@ -461,3 +461,27 @@ def test_a_small_file_is_one_heap(tmp_path, monkeypatch):
     (tmp_path / "file.svm").write_text("1 1:1\n" * 9)
     libsvm_to_parts(tmp_path / "file.svm", tmp_path / "parts", shuffle=1)
     assert asked == [(1, 4 << 26)]
+
+
+def test_targets_are_one_number_a_row(tmp_path):
+    A = np.eye(3)
+    for y in (np.ones((3, 1)), np.ones((3, 2)), np.ones(2), np.float64(1.0)):
+        with pytest.raises(ValueError, match=r"y must have shape \(3,\), got"):
+            save_parts(tmp_path / "p", A, y)
+    assert not (tmp_path / "p").exists()
+
+
+def test_arrays_of_other_kinds_than_the_manifest_says_are_refused(tmp_path):
+    """Row starts and entries are taken by compiled code as what they are said to be."""
+    folder, A = tmp_path / "p", sparse.csr_array(np.array([[1.0, 0.0], [2.0, 3.0]]))
+    for name, dtype in (("indptr", np.int32), ("data", np.float32), ("indices", np.uint32)):
+        save_parts(folder, A, np.ones(2))
+        np.save(folder / f"{name}.npy", np.load(folder / f"{name}.npy").astype(dtype))
+        with pytest.raises(ValueError, match=f"{name}.npy must hold .* got {np.dtype(dtype)}"):
+            load_parts(folder)
+    save_parts(folder, A, np.ones(2))
+    words = json.loads((folder / "manifest.json").read_text())
+    for shape in ([2.0, 2], [2, True], [2], [2, 2, 2], "22"):
+        (folder / "manifest.json").write_text(json.dumps({**words, "shape": shape}))
+        with pytest.raises(ValueError, match="must be a manifest of parts, got a damaged one"):
+            load_parts(folder)

@@ -312,3 +312,14 @@ def test_what_a_clipped_metric_needs_is_prepared():
     metrics.Clipped(Slow(), 1.0, 2.0).prepare(x)
     assert [each is x for each in told] == [True]
     assert metrics.RMSProp().prepare(x) is None
+
+
+def test_wide_bounds_leave_adam_with_the_same_parameters():
+    how = {"betas": (0.5, 0.7), "offset": 0.01}
+    ours, adam = metrics.AdaBound(1e-9, 1e9, **how), metrics.Adam(**how)
+    states = ours.init(np.zeros(3)), adam.init(np.zeros(3))
+    for t, g in enumerate(np.random.default_rng(0).normal(size=(5, 3))):
+        m, h, _ = ours.update(g, t, states[0])
+        wanted_m, wanted_h, _ = adam.update(g, t, states[1])
+        np.testing.assert_array_equal(m, wanted_m)
+        np.testing.assert_array_equal(h, wanted_h)

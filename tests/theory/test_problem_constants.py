@@ -285,3 +285,17 @@ def test_ranges_of_float32_data_are_found_in_double_precision():
     ends = A * -0.1, A * 0.3
     np.testing.assert_allclose(low, np.minimum(*ends).sum(axis=1), rtol=1e-14)
     np.testing.assert_allclose(high, np.maximum(*ends).sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("constraint", [adafw.Simplex(2.0), adafw.UnitSimplex(2.0)])
+def test_a_simplex_of_one_entry_is_as_wide_as_it_is(constraint):
+    """A point, which is no set to optimise over, and a stretch from 0 on."""
+    A = model()[1]
+    narrow = adafw.LinearModel(A[:, :1], np.ones(11), losses.Squared())
+    if isinstance(constraint, adafw.UnitSimplex):
+        c = theory.data_constants(narrow, constraint)
+        assert c.data_diameter_1 == pytest.approx(2 * np.abs(A[:, 0]).sum())
+        assert c.data_diameter_inf == pytest.approx(2 * np.abs(A[:, 0]).max())
+        return
+    with pytest.raises(ValueError, match="data_diameter_1 must be a number that is finite and > 0"):
+        theory.data_constants(narrow, constraint, diameter=1.0)

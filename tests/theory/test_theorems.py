@@ -100,6 +100,18 @@ def test_the_initial_error_of_theorem_3_3_is_bounded_by_the_gap():
     assert more == pytest.approx(known + L * D**2 / 2 / 10, rel=1e-13)
 
 
+def test_a_start_beyond_the_minimum_by_rounding_has_no_initial_error():
+    """The gap there is below 0 by rounding, too: nothing is left to gain."""
+    f, constraint = model(), adafw.L1Ball(1.0)
+    v = constraint.lmo(f.gradient(np.zeros(3)))
+    x0 = v * (1 + 1e-13)
+    slope = adafw.UserSum(1, lambda x: -float(v @ x), lambda x, batch=None: -v, convex=True)
+    assert slope.gradient(x0) @ (x0 - constraint.lmo(slope.gradient(x0))) < 0
+    make = {"horizon": 100, "constants": C, **BOUNDS}
+    known = theory.theorem_3_3(slope, constraint, initial_error=0.0, **make).bound(99)
+    assert theory.theorem_3_3(slope, constraint, x0=x0, **make).bound(99) == known
+
+
 @pytest.mark.parametrize(("k0", "factor"), [(0, 24), (1, 40), (4, 264)])
 def test_theorem_3_5(k0, factor):
     g = theory.theorem_3_5(model(), adafw.L1Ball(1.0), k0=k0, inner_steps=2, constants=C, **BOUNDS)

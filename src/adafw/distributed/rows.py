@@ -108,6 +108,8 @@ class DistributedRows(Rows):
             return self._ask("combine_matrix", own=own).total.reshape(shape)
         weights = _checked(weights, len(batch), "weights")
         parts, positions, local = self._split(batch)
+        if not parts:
+            return np.zeros(shape, self.dtype)
         each: dict[int, Own] = {k: {"p": weights[positions[k]], "batch": local[k]} for k in parts}
         return self._ask("combine_matrix", parts, own=each.__getitem__).total.reshape(shape)
 
