@@ -799,3 +799,13 @@ def test_runs_stay_inside_and_end_with_a_small_gap(case, algorithm):
         nearest = f.value(case.set.project(targets.mean(axis=0)))
         assert r.lower_bound <= nearest + 1e-9 <= r.value + 2e-9
     assert r.best.gap <= 0.3 * max(r.trace["gap"]) + 1e-9
+
+
+def test_a_set_laid_out_flat_has_the_gap_of_the_set():
+    """Whose linear minimiser may not be exact: what it may have missed counts."""
+    rng = np.random.default_rng(0)
+    g = rng.normal(size=(30, 20))
+    for ball in (adafw.NuclearBall(2.0), adafw.L2Ball(2.0)):
+        x = ball.start(g.shape)
+        assert FlatSet(ball, g.shape).gap(x.ravel(), g.ravel()) == ball.gap(x, g)
+        assert FlatSet(ball, g.shape).gap(x.ravel(), g.ravel()) > 0

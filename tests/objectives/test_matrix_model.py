@@ -220,3 +220,20 @@ def test_a_model_is_as_far_away_as_its_rows():
     assert (here.remote, here.status()) == (False, "")
     one = LinearModel(Far(A), W, losses.Squared())
     assert (one.remote, one.status()) == (True, "3 of 4 machines")
+
+
+def test_a_loss_without_second_derivatives_is_told_before_the_run():
+    class Absolute(losses.Loss):
+        curvature, lower_bound = math.inf, 0.0
+
+        def value(self, z, y):
+            return np.abs(z - y)
+
+        def slope(self, z, y):
+            return np.sign(z - y)
+
+    f = MatrixModel(A, NUMBERS, losses.Outputs(Absolute()))
+    assert not f.has_hessian
+    with pytest.raises(TypeError, match="CorrectiveStep needs an objective with second derivati"):
+        adafw.minimize(f, adafw.L2Ball(1.0), adafw.Corrective(), max_iterations=1)
+    assert MatrixModel(A, NUMBERS, losses.Outputs(losses.Squared())).has_hessian

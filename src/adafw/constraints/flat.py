@@ -18,6 +18,9 @@ class FlatSet(Constraint):
     def lmo(self, g: AnyArray) -> AnyArray:
         return self.constraint.lmo(g.reshape(self.point_shape)).reshape(-1)
 
+    def gap(self, x: AnyArray, g: AnyArray) -> float:
+        return self.constraint.gap(x.reshape(self.point_shape), g.reshape(self.point_shape))
+
     def project(self, x: AnyArray, h: AnyArray | None = None) -> AnyArray:
         h = None if h is None else h.reshape(self.point_shape)
         return self.constraint.project(x.reshape(self.point_shape), h).reshape(-1)

@@ -25,6 +25,8 @@ class JointLoss(ABC):
     has_probabilities: ClassVar[bool] = False
     #: Whether the second derivative is diag(s) - s s^T, s being that of `second`; else diag(s).
     coupled: ClassVar[bool] = False
+    #: Whether `second` is known.
+    has_second: ClassVar[bool] = True
 
     @abstractmethod
     def value(self, z: Vector, y: Vector) -> Vector:
@@ -137,6 +139,11 @@ class Outputs(JointLoss):
     def convex(self) -> bool:  # type: ignore[override]
         """That of the loss."""
         return self.loss.convex
+
+    @property
+    def has_second(self) -> bool:  # type: ignore[override]
+        """That of the loss."""
+        return self.loss.has_second
 
     @property
     def task(self) -> Task:  # type: ignore[override]

@@ -35,7 +35,6 @@ class MatrixModel(FiniteSum):
     """
 
     remembers = True
-    has_hessian = True
 
     def __init__(
         self, A: MatrixLike, y: NDArray[Any], loss: JointLoss,
@@ -49,6 +48,7 @@ class MatrixModel(FiniteSum):
         self.rows = as_rows(A)
         self.n_terms, self.dtype, self.loss = self.rows.shape[0], self.rows.dtype, loss
         self.convex, self.remote = loss.convex, self.rows.remote
+        self.has_hessian = loss.has_second
         self.y = loss.targets(y, self.dtype)
         if len(self.y) != self.n_terms:
             raise ValueError(
