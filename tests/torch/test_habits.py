@@ -12,7 +12,17 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdaGrad, AdamSFW, AdaSFW, make_feasible
+from adafw.torch import (
+    SFW,
+    AdaGrad,
+    AdamSFW,
+    AdaSFW,
+    AMSGrad,
+    Lion,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    make_feasible,
+)
 
 OPTIMIZERS = {
     "SFW": lambda p, **k: SFW(p, lr=0.05, **k),
@@ -295,4 +305,85 @@ def test_a_group_that_is_added_stays_the_callers():
     wrong = {"params": [nn.Parameter(torch.full((2,), 9.0))], "constraint": adafw.L2Ball(1.0)}
     with pytest.raises(ValueError, match="starts outside"):
         optimizer.add_param_group(wrong)
-    assert len(optimizer.param_groups) == 2
+    assert [group["params"] for group in optimizer.param_groups] == [[p], [q]]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.int64])
+def test_parameters_that_are_not_real_are_refused_by_name(dtype):
+    p = nn.Parameter(torch.zeros(2, dtype=dtype), requires_grad=False)
+    group = {"params": [p], "names": ["w"], "constraint": None}
+    with pytest.raises(TypeError, match=f"parameter 'w' must be real, got {dtype}"):
+        SFW([group], lr=0.1)
+
+
+def test_names_may_come_with_the_parameters():
+    """As `named_parameters()` yields them, in place of those that `constrain` gives."""
+    p = nn.Parameter(torch.full((2,), 3.0))
+    group = {"params": [("layer.w", p)], "constraint": adafw.LInfBall(1.0)}
+    with pytest.raises(ValueError, match=r"parameter 'layer.w' starts outside"):
+        SFW([group], lr=0.1)
+    optimizer = SFW([{"params": [("layer.w", p)], "constraint": adafw.LInfBall(4.0)}], lr=0.1)
+    assert optimizer.describe().splitlines()[1].split()[0] == "layer.w"
+
+
+def test_a_start_is_held_to_the_set_as_large_as_it_is_used():
+    ball = adafw.LInfBall(1.0)
+    for size, scale, taken in ((1.5, 2.0, True), (1.5, 1.0, False), (0.9, 0.5, False)):
+        p = nn.Parameter(torch.full((2,), size))
+        group = {"params": [p], "constraint": ball, "radius_scale": scale}
+        if taken:
+            assert SFW([group], lr=0.1).set_of(group, p) == adafw.LInfBall(2.0)
+        else:
+            with pytest.raises(ValueError, match=rf"outside LInfBall\(radius={scale}\): its norm"):
+                SFW([group], lr=0.1)
+
+
+def test_projected_steps_need_a_projection_in_a_metric():
+    p = nn.Parameter(torch.zeros(3, 2))
+    for ball in (PowerNuclearBall(1.0), NewtonSchulzBall(1.0)):  # Euclidean projections only
+        assert ball.projection == "euclidean"
+        for make in (AdaGrad, AMSGrad):
+            with pytest.raises(TypeError, match="needs a set with a projection in a diagonal"):
+                make([{"params": [p], "constraint": ball}], lr=0.1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda p, b: SFW(p, lr=0.3, betas=b), lambda p, b: Lion(p, 0.3, b)],
+    ids=["SFW", "Lion"],
+)
+def test_betas_may_be_a_list_as_a_file_holds_them(make):
+    ends = []
+    for betas in ((0.9, 0.4), [0.9, 0.4]):
+        p = nn.Parameter(torch.zeros(2))
+        optimizer = make([{"params": [p], "constraint": None}], betas)
+        for g in ([1.0, -1.0], [-3.0, 0.2]):
+            p.grad = torch.tensor(g)
+            optimizer.step()
+        ends.append(p.detach())
+    assert torch.equal(*ends)
+
+
+def test_a_checkpoint_without_sets_is_not_taken_for_one_with_them():
+    p = nn.Parameter(torch.zeros(2))
+    free, held = (SFW([{"params": [p], "constraint": c}], lr=0.1)
+                  for c in (None, adafw.LInfBall(1.0)))  # fmt: skip
+    with pytest.raises(ValueError, match=r"group 0 is held to LInfBall\(radius=1.0\), but"):
+        held.load_state_dict(free.state_dict())
+    with pytest.raises(ValueError, match="group 0 is held to None, but"):
+        free.load_state_dict(held.state_dict())
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused_whatever_it_holds():
+    """Before its first step no state tells it apart, and one parameter's state is enough."""
+    ps = [nn.Parameter(torch.zeros(2)) for _ in range(2)]
+    group = {"params": ps, "constraint": adafw.LInfBall(1.0)}
+    adaptive, plain = AdaSFW([group], lr=0.1), SFW([group], lr=0.1)
+    with pytest.raises(ValueError, match=r"not made by AdaSFW: .* in inner_steps, max_step"):
+        adaptive.load_state_dict(plain.state_dict())
+    ps[0].grad = torch.ones(2)
+    plain.step()
+    saved = plain.state_dict()
+    saved["state"][0]["velocity"] = torch.zeros(2)
+    with pytest.raises(ValueError, match="not made by SFW: parameter group 0 differs in velocity"):
+        plain.load_state_dict(saved)

@@ -340,6 +340,24 @@ def test_radii_follow_a_schedule_and_resume():
         SFW([{"params": [point], "constraint": hull}], lr=0.1, radius_scale=2.0)
 
 
+def test_a_schedule_sets_all_radii_and_goes_on_from_a_saved_count():
+    held = [{"params": [p], "constraint": adafw.LInfBall(1.0)}
+            for p in tensors([(2,), (3,)], scale=0.01)]  # fmt: skip
+    optimizer = SFW(held, lr=0.5)
+    schedule = RadiusSchedule(optimizer, lambda t: 3.0 - t)
+    for scale in (2.0, 1.0):
+        schedule.step()
+        assert [group["radius_scale"] for group in optimizer.param_groups] == [scale, scale]
+    assert schedule.state_dict() == {"t": 2}
+    with pytest.raises(ValueError, match=r"factor\(t\) must be a number that is finite and > 0"):
+        schedule.step()
+    schedule.load_state_dict({"t": 1})
+    assert schedule.state_dict() == {"t": 1}
+    assert [group["radius_scale"] for group in optimizer.param_groups] == [2.0, 2.0]
+    with pytest.raises(ValueError, match=r"factor\(t\) must be a number that is finite and > 0"):
+        RadiusSchedule(optimizer, lambda t: 0.0)
+
+
 # --- as torch optimizers ------------------------------------------------------------------------
 
 
@@ -437,6 +455,19 @@ def test_adamw_takes_its_own_numbers(kind, fused):
     assert [float(first.state[p]["step"]) for p in ours] == [6, 6]
 
 
+def test_a_loaded_count_of_adamw_is_a_copy():
+    (p,), (q,) = tensors([(3,)]), tensors([(3,)])
+    first, second = (Muon([{"params": [x], "adamw": True, "lr": 0.01}]) for x in (p, q))
+    for gs in gradients([p], 2):
+        p.grad = gs[0]
+        first.step()
+    second.load_state_dict(first.state_dict())
+    first.step()
+    assert float(first.state[p]["step"]) == 3
+    assert float(second.state[q]["step"]) == 2
+    assert not torch.equal(first.state[p]["exp_avg"], second.state[q]["exp_avg"])
+
+
 @pytest.mark.parametrize("kind", PRESETS)
 def test_presets_train_have_a_set_a_table_and_a_gap(kind):
     model = network()
@@ -483,6 +514,25 @@ def test_the_table_names_set_radius_gamma_and_pair():
     assert line.split()[3:] == ["LInfBall", "4", "0.1", "(0.4,", "0.25)", "inside"]
 
 
+def test_the_table_has_a_line_for_parameters_of_every_kind():
+    empty, scalar = nn.Parameter(torch.zeros(0, 3)), nn.Parameter(torch.tensor(0.5))
+    bare = nn.Parameter(torch.zeros(2, 3, device="meta"))
+    half = nn.Parameter(torch.tensor([0.3], dtype=torch.bfloat16))  # rounded to 0.3008
+    groups = [{"params": [empty, bare, scalar], "constraint": adafw.LInfBall(1.0)},
+              {"params": [half], "constraint": adafw.LInfBall(0.3), "lr": 0.2}]  # fmt: skip
+    lines = [line.split()[2:] for line in SFW(groups, lr=0.1).describe().splitlines()[1:]]
+    assert lines == [
+        ["0x3", "LInfBall", "1", "0.1", "(0.1,", "1)"],
+        ["2x3", "LInfBall", "1", "0.1", "(0.1,", "1)"],
+        ["scalar", "LInfBall", "1", "0.1", "(0.1,", "1)", "inside"],
+        ["1", "LInfBall", "0.3", "0.2", "(0.06,", "3.333)", "inside"],
+    ]
+    rest = {"params": tensors([(4,)]), "adamw": True, "lr": 0.02, "weight_decay": 0.3}
+    held = [{"params": tensors([(9, 4)], scale=0.01)}, rest]
+    line = Muon(held, lr=0.5, weight_decay=0.1).describe().splitlines()[2]
+    assert line.split()[2:] == ["4", "none", "(AdamW)", "(0.02,", "0.3)"]
+
+
 def test_stacked_matrices_are_steps_of_each():
     """Query, key and value in one weight, and experts in a tensor of three dimensions."""
     (qkv, experts), gs = tensors([(6, 4), (3, 2, 4)]), tensors([(6, 4)], seed=1)
@@ -522,6 +572,8 @@ def test_stacked_matrices_are_steps_of_each():
         (lambda p: Lion([{"params": p, "constraint": adafw.LInfBall(1.0)}]), "makes its own ball"),
         (lambda p: Muon(p, fused=True), "fused=True needs a compiled update, but there is one for"),
         (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, betas=(0.9, 0.9),
+                       nesterov=True), "nesterov must be False where betas are given"),
+        (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, betas=(0.9, 0.9), momentum=0.0,
                        nesterov=True), "nesterov must be False where betas are given"),
         (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, start="one"),
          "start must be 'gradient' or 'zero', got 'one'"),
