@@ -387,3 +387,60 @@ def test_a_checkpoint_of_another_optimizer_is_refused_whatever_it_holds():
     saved["state"][0]["velocity"] = torch.zeros(2)
     with pytest.raises(ValueError, match="not made by SFW: parameter group 0 differs in velocity"):
         plain.load_state_dict(saved)
+
+
+def test_a_checkpoint_knows_the_set_whatever_it_is_scaled_by():
+    p = nn.Parameter(torch.zeros(2))
+    group = {"params": [p], "constraint": adafw.LInfBall(1.0)}
+    scaled = SFW([group], lr=0.1, radius_scale=0.5)
+    saved = scaled.state_dict()
+    assert saved["param_groups"][0]["constraint"] == adafw.LInfBall(1.0).describe()
+    plain = SFW([group], lr=0.1)
+    plain.load_state_dict(saved)
+    assert plain.param_groups[0]["radius_scale"] == 0.5
+    scaled.load_state_dict(saved)
+
+
+def test_one_group_with_a_set_is_enough_to_show_that_others_have_none():
+    p, q = (nn.Parameter(torch.zeros(2)) for _ in range(2))
+    groups = [{"params": [p]}, {"params": [q], "constraint": adafw.LInfBall(1.0)}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = SFW(groups, lr=0.1)
+    assert [group["constraint"] for group in optimizer.param_groups] == [
+        None, adafw.LInfBall(1.0)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_learning_rate_may_be_a_tensor(kind):
+    ends = []
+    for rate in (0.05, torch.tensor(0.05, dtype=torch.float64)):
+        model, optimizer = pair(OPTIMIZERS[kind])
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer._check_group(optimizer.param_groups[0])
+        train(model, optimizer)
+        ends.append(weights(model))
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bad: torch.tensor([0.0, 1.0, bad]),
+        lambda bad: torch.tensor([0.0, 1.0, bad], dtype=torch.float64),
+        lambda bad: torch.tensor([0.0, 9.0, 1.0, 9.0, bad])[::2],
+    ],
+    ids=["longer", "wider", "strided"],
+)
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_a_gradient_that_is_not_finite_is_found_in_any_company(make, bad, fused):
+    gradients = [torch.ones(2), make(bad), torch.ones(1)]
+    params = [nn.Parameter(torch.zeros(g.shape, dtype=g.dtype)) for g in gradients]
+    optimizer = SFW([{"params": params, "constraint": adafw.LInfBall(1.0)}], lr=0.1, fused=fused)
+    for p, g in zip(params, gradients, strict=True):
+        p.grad = g
+    with pytest.raises(ValueError, match=r"gradient of parameter 1 of shape \(3,\) must be finite"):
+        optimizer.step()
+    assert not any(p.any() for p in params)

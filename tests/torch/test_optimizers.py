@@ -766,6 +766,7 @@ def test_a_frozen_parameter_outside_its_set_is_refused_when_it_starts_to_move():
             lambda p: SFW(p, lr=0.1, rescale="norm"),
             "rescale must be None, 'gradient', 'diameter' or 'short'",
         ),
+        (lambda p: SFW(p, lr=0.1, rescale=""), "rescale must be None, 'gradient'"),
         (lambda p: SFW([{"params": p, "constraint": SETS["l1"]}], lr=1.5), "as it is the step"),
     ],
 )

@@ -162,6 +162,46 @@ def test_auto_gives_each_kind_of_tensor_its_norm():
     assert kinds == ["NewtonSchulzBall", "NewtonSchulzBall", "RMSBall", "RMSBall"]
 
 
+def test_scion_counts_the_entries_of_a_kernel():
+    (p,) = tensors([(4, 3, 2, 2)])
+    for norm, factor in (("sign", 1 / 12), ("row", 1 / math.sqrt(12)), ("column", 2.0),
+                         ("embedding", math.sqrt(12))):  # fmt: skip
+        optimizer = Scion([p], lr=0.1, norm=norm, scale=5.0)
+        assert optimizer.set_of(optimizer.param_groups[0], p).radius == pytest.approx(5 * factor)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+def test_tensors_of_one_group_have_steps_as_long_as_their_shapes_say(fused):
+    params = tensors([(8, 5), (2, 3), (4, 5)])
+    xs = [p.detach().clone() for p in params]
+    optimizer = Scion(params, lr=0.05, momentum=0.0, norm="sign", scale=3.0, fused=fused)
+    for gs in gradients(params, 3):
+        optimizer.step()
+        xs = [0.95 * x - 0.15 * g.sign() / x.shape[1] for x, g in zip(xs, gs, strict=True)]
+    close(params, xs, 1e-14)
+
+
+@pytest.mark.parametrize("norm", ["spectral", "conv", "row", "column", "embedding"])
+def test_norms_of_matrices_are_not_for_vectors(norm):
+    with pytest.raises(ValueError, match=f"norm='{norm}' is for matrices"):
+        Scion(tensors([(3,)]), norm=norm)
+
+
+@pytest.mark.parametrize("betas", [(0.0, 0.9), (0.9, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("fused", [None, False])
+def test_either_beta_of_lion_may_be_zero(betas, fused):
+    (p,) = tensors([(7,)])
+    x, m = p.detach().clone(), 0.0
+    optimizer = Lion([p], 0.1, betas, 0.5, fused=fused)
+    for (g,) in gradients([p], 8):
+        optimizer.step()
+        x = 0.95 * x - 0.1 * (betas[0] * m + (1 - betas[0]) * g).sign()
+        m = betas[1] * m + (1 - betas[1]) * g
+    close([p], [x], 1e-14)
+    if any(betas):
+        torch.testing.assert_close(optimizer.state[p]["momentum"], m, rtol=0, atol=1e-14)
+
+
 # --- the one form, as Frank-Wolfe ----------------------------------------------------------------
 
 
@@ -455,6 +495,41 @@ def test_adamw_takes_its_own_numbers(kind, fused):
     assert [float(first.state[p]["step"]) for p in ours] == [6, 6]
 
 
+def test_each_group_of_adamw_has_its_own_numbers():
+    numbers = [{"lr": 0.05, "weight_decay": 0.3}, {"lr": 0.02, "weight_decay": 0.0}]
+    ours, theirs = tensors([(4, 3), (5,)]), tensors([(4, 3), (5,)])
+    first = Muon([{"params": [p], "adamw": True, **n} for p, n in zip(ours, numbers, strict=True)])
+    second = torch.optim.AdamW(
+        [{"params": [p], **n} for p, n in zip(theirs, numbers, strict=True)], betas=(0.9, 0.95)
+    )
+    for gs in gradients(ours, 4):
+        for p, g in zip(theirs, gs, strict=True):
+            p.grad = g
+        first.step()
+        second.step()
+    close(ours, [p.detach() for p in theirs], 1e-13)
+
+
+def test_the_numbers_of_adamw_are_checked_and_bound_by_no_ball():
+    for wrong, message in (({"adamw_betas": (0.9, 1.0)}, "b2 of betas must be"),
+                           ({"adamw_betas": 0.9}, "betas must be a pair"),
+                           ({"adamw_eps": -1.0}, "adamw_eps must be a num")):  # fmt: skip
+        for kind in (Muon, Scion, Lion, Signum):
+            with pytest.raises(ValueError, match=message):
+                kind(tensors([(9, 4)]), **wrong)
+    group = {"params": tensors([(5,)]), "adamw": True, "lr": 20.0, "weight_decay": 0.1}
+    assert Muon([group]).param_groups[0]["lr"] == 20.0
+
+
+def test_muon_hands_its_options_to_the_ball():
+    (p,) = tensors([(6, 4)])
+    group = {"params": [p], "split": 3}
+    optimizer = Muon([group], lmo="torch", ns_coefficients=[2.0, -1.5, 0.5], ns_steps=3, eps=0.25)
+    ball = optimizer.unit_ball(optimizer.param_groups[0], p)
+    assert (ball.radius, ball.split, ball.coefficients) == (1.0, 3, (2.0, -1.5, 0.5))
+    assert (ball.steps, ball.eps) == (3, 0.25)
+
+
 def test_a_loaded_count_of_adamw_is_a_copy():
     (p,), (q,) = tensors([(3,)]), tensors([(3,)])
     first, second = (Muon([{"params": [x], "adamw": True, "lr": 0.01}]) for x in (p, q))
@@ -543,6 +618,7 @@ def test_stacked_matrices_are_steps_of_each():
     for i, p in enumerate(parts):
         p.grad = g[2 * i : 2 * i + 2].clone()
     for make in (lambda p, **k: Muon([{"params": p, **k}], lr=0.1, adjust_lr_fn="match_rms_adamw"),
+                 lambda p, **k: Muon([{"params": p, **k}], lr=0.1, lmo="exact"),
                  lambda p, **k: Scion([{"params": p, **k}], lr=0.1)):  # fmt: skip
         make([qkv, experts], split=3).step()
         make(parts).step()

@@ -189,3 +189,15 @@ def test_a_head_is_the_last_linear_layer_if_something_comes_before_it():
     embedded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     of = kinds(constrain(embedded, recipe="scion", show=False))
     assert (of["0.weight"]["norm"], of["1.weight"]["norm"]) == ("embedding", "sign")
+
+
+def test_bags_of_embeddings_are_embeddings_and_projections_by_themselves_are_whole():
+    bag = nn.Sequential(nn.EmbeddingBag(5, 3), nn.Linear(3, 3), nn.Linear(3, 5))
+    of = kinds(constrain(bag, recipe="scion", show=False))
+    assert [of[f"{i}.weight"]["norm"] for i in range(3)] == ["embedding", "spectral", "sign"]
+    apart = nn.Sequential(nn.MultiheadAttention(8, 2, kdim=4, vdim=6), nn.Linear(8, 3))
+    of = kinds(constrain(apart, recipe="muon", show=False))
+    for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+        assert of[f"0.{name}"].get("split", 1) == 1
+    with pytest.raises(ValueError, match=r"split of '1\.\*' must be an integer >= 1, got 0"):
+        constrain(bag, recipe="muon", split={"1.*": 0}, show=False)
