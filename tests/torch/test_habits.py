@@ -444,3 +444,15 @@ def test_a_gradient_that_is_not_finite_is_found_in_any_company(make, bad, fused)
     with pytest.raises(ValueError, match=r"gradient of parameter 1 of shape \(3,\) must be finite"):
         optimizer.step()
     assert not any(p.any() for p in params)
+
+
+def test_no_more_is_kept_than_a_step_needs():
+    for options, kept in (({"momentum": 0.0}, set()), ({"momentum": 0.5}, {"momentum"}),
+                          ({"betas": (0.0, 0.0)}, set()), ({"betas": (0.0, 0.5)}, {"momentum"}),
+                          ({"betas": (0.5, 0.0)}, {"momentum"})):  # fmt: skip
+        for constraint in (adafw.LInfBall(1.0), adafw.L2Ball(1.0), None):
+            p = nn.Parameter(torch.zeros(3))
+            optimizer = SFW([{"params": [p], "constraint": constraint}], lr=0.1, **options)
+            p.grad = torch.ones(3)
+            optimizer.step()
+            assert set(optimizer.state[p]) == {"step", *kept}

@@ -521,6 +521,23 @@ def test_the_numbers_of_adamw_are_checked_and_bound_by_no_ball():
     assert Muon([group]).param_groups[0]["lr"] == 20.0
 
 
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("kind", [Muon, Lion, Signum, Scion])
+def test_ascent_is_descent_on_the_negative(kind, fused):
+    """In the balls and beside them, alone and several at once."""
+    ends = []
+    for sign in (1, -1):
+        params = tensors([(4, 3), (4, 3), (5,)], scale=0.1)
+        groups = [{"params": params[:2]}, {"params": params[2:], "adamw": True}]
+        optimizer = kind(groups, lr=0.05, fused=fused, maximize=sign < 0)
+        for gs in gradients(params, 3):
+            for p, g in zip(params, gs, strict=True):
+                p.grad = sign * g
+            optimizer.step()
+        ends.append(params)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
 def test_muon_hands_its_options_to_the_ball():
     (p,) = tensors([(6, 4)])
     group = {"params": [p], "split": 3}

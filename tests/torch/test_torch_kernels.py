@@ -365,3 +365,15 @@ def test_a_gradient_laid_out_otherwise_is_refused_where_compiled_code_is_asked_f
     with pytest.raises(ValueError, match=r"fused=True needs contiguous tensors .* its gradient"):
         optimizer.step()
     assert not p.any()
+
+
+@pytest.mark.parametrize(("size", "k"), [(7, 3), (7, 6), (5000, 2047), (5000, 2048), (5000, 3000)])
+def test_of_entries_that_are_all_equal_the_first_are_taken(size, k):
+    ball, g = adafw.KSparse(0.3, k), torch.ones(size, dtype=torch.float64)
+    g[::2] = -1
+    p = nn.Parameter(torch.zeros_like(g))
+    optimizer = AdaSFW([{"params": [p], "constraint": ball}], lr=10.0, inner_steps=1, fused=True)
+    p.grad = g.clone()
+    optimizer.step()
+    expected = torch.where(torch.arange(size) < k, -0.3 * g, torch.zeros_like(g))
+    torch.testing.assert_close(p.detach(), expected)

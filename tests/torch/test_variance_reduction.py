@@ -408,3 +408,31 @@ def test_losses_and_right_answers_are_means_over_the_data():
         assert accuracy == pytest.approx(right(model(x), y).double().mean().item(), rel=1e-14)
     with pytest.raises(ValueError, match="loader must go through the data once"):
         evaluate(model, nn.functional.mse_loss, [], right)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_at_learning_rate_zero_the_loss_is_made_once_and_nothing_moves(kind):
+    model, batches = problem()
+    optimizer = kind(groups_of(model), lr=0.0)
+    before, losses = [p.detach().clone() for p in model.parameters()], []
+
+    def closure():
+        losses.append(closure_of(model, optimizer, batches[0]))
+        return losses[-1]
+
+    assert optimizer.step(closure) is losses[0]
+    assert len(losses) == 1
+    assert losses[0].requires_grad
+    optimizer.step()  # how torch's distributed checkpoints have the state made
+    for p, x in zip(model.parameters(), before, strict=True):
+        assert torch.equal(p, x)
+        assert set(optimizer.state[p]) == {"anchor", "estimate", "step"}
+
+
+def test_a_gap_can_be_asked_for_where_gradients_are_off():
+    model, batches = problem()
+    groups = constrain(model, adafw.LInfBall, diameter=6.0, show=False)
+    value = gap(model, nn.functional.mse_loss, batches, groups)
+    with torch.no_grad():
+        assert gap(model, nn.functional.mse_loss, batches, groups) == value
+        assert not torch.is_grad_enabled()
