@@ -394,7 +394,7 @@ def test_the_power_method_minds_the_size_of_entries_of_any_sign():
 @pytest.mark.parametrize("shape", [(5, 4), (3, 40), (40, 3)])
 def test_matrices_of_a_stack_are_scaled_each_by_itself(shape):
     rng = torch.Generator().manual_seed(0)
-    stack = torch.stack([scale * torch.randn(shape, generator=rng) for scale in (1.0, 1e6, 1e-6)])
+    stack = torch.stack([scale * torch.randn(shape, generator=rng) for scale in (1.0, 1e15, 1e-15)])
     for factor, near in (
         (polar.feasible, 1e-4),
         (lambda g: polar.muon(g, polar.MUON, 5, 1e-30), 0.05),
@@ -402,6 +402,16 @@ def test_matrices_of_a_stack_are_scaled_each_by_itself(shape):
         together = factor(stack)
         for whole, g in zip(together, stack, strict=True):
             torch.testing.assert_close(whole, factor(g), rtol=0, atol=near)
+
+
+def test_bounds_by_rows_and_columns_are_those_of_each_matrix_of_a_stack():
+    """One entry in each row: there they are tighter than the Frobenius norm."""
+    one = torch.zeros(24, 3)
+    one[torch.arange(24), torch.arange(24) % 3] = torch.linspace(0.5, 1.0, 24)
+    for g in (one, one.mT, one[:4]):
+        stack = torch.stack([g, 1e3 * g, 1e-3 * g])
+        for factor in polar.feasible(stack):
+            torch.testing.assert_close(factor, polar.feasible(g), rtol=0, atol=1e-6)
 
 
 def test_muon_divides_by_eps_what_is_shorter_than_it():

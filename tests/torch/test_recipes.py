@@ -186,6 +186,9 @@ def test_a_head_is_the_last_linear_layer_if_something_comes_before_it():
     two = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Conv1d(2, 2, 1))
     of = kinds(constrain(two, recipe="muon", show=False))
     assert [n for n in ("0.weight", "1.weight", "2.weight") if "adamw" in of[n]] == ["1.weight"]
+    images = nn.Sequential(nn.Conv1d(2, 3, 1), nn.Flatten(), nn.Linear(3, 4))
+    of = kinds(constrain(images, recipe="muon", show=False))
+    assert [n for n in ("0.weight", "2.weight") if "adamw" in of[n]] == ["2.weight"]
     embedded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     of = kinds(constrain(embedded, recipe="scion", show=False))
     assert (of["0.weight"]["norm"], of["1.weight"]["norm"]) == ("embedding", "sign")
