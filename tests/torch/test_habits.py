@@ -318,12 +318,15 @@ def test_parameters_that_are_not_real_are_refused_by_name(dtype):
 
 def test_names_may_come_with_the_parameters():
     """As `named_parameters()` yields them, in place of those that `constrain` gives."""
-    p = nn.Parameter(torch.full((2,), 3.0))
-    group = {"params": [("layer.w", p)], "constraint": adafw.LInfBall(1.0)}
-    with pytest.raises(ValueError, match=r"parameter 'layer.w' starts outside"):
-        SFW([group], lr=0.1)
-    optimizer = SFW([{"params": [("layer.w", p)], "constraint": adafw.LInfBall(4.0)}], lr=0.1)
-    assert optimizer.describe().splitlines()[1].split()[0] == "layer.w"
+    named = [
+        ("layer.b", nn.Parameter(torch.zeros(2))),
+        ("layer.w", nn.Parameter(3 * torch.ones(2))),
+    ]
+    with pytest.raises(ValueError, match=r"parameter 'layer\.w' starts outside"):
+        SFW([{"params": named, "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    optimizer = SFW([{"params": named, "constraint": adafw.LInfBall(4.0)}], lr=0.1)
+    lines = optimizer.describe().splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["layer.b", "layer.w"]
 
 
 def test_a_start_is_held_to_the_set_as_large_as_it_is_used():
@@ -381,12 +384,14 @@ def test_a_checkpoint_of_another_optimizer_is_refused_whatever_it_holds():
     adaptive, plain = AdaSFW([group], lr=0.1), SFW([group], lr=0.1)
     with pytest.raises(ValueError, match=r"not made by AdaSFW: .* in inner_steps, max_step"):
         adaptive.load_state_dict(plain.state_dict())
-    ps[0].grad = torch.ones(2)
+    for p in ps:
+        p.grad = torch.ones(2)
     plain.step()
-    saved = plain.state_dict()
-    saved["state"][0]["velocity"] = torch.zeros(2)
-    with pytest.raises(ValueError, match="not made by SFW: parameter group 0 differs in velocity"):
-        plain.load_state_dict(saved)
+    for place in (0, 1):
+        saved = plain.state_dict()
+        saved["state"][place] = {**saved["state"][place], "velocity": torch.zeros(2)}
+        with pytest.raises(ValueError, match="not made by SFW: parameter group 0 differs in velo"):
+            plain.load_state_dict(saved)
 
 
 def test_a_checkpoint_knows_the_set_whatever_it_is_scaled_by():

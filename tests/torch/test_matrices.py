@@ -421,3 +421,17 @@ def test_muon_divides_by_eps_what_is_shorter_than_it():
         s = torch.tensor([3.0, 4.0]) / length
         expected = torch.diag(a * s + b * s**3 + c * s**5)
         torch.testing.assert_close(polar.muon(g, (a, b, c), 1, eps), expected, rtol=0, atol=0.01)
+
+
+def test_defaults_of_the_balls():
+    ball = NewtonSchulzBall(1.0)
+    assert (ball.split, ball.iterations, ball.bf16) == (1, 6, False)
+    assert PowerNuclearBall(1.0).accuracy == 0.05
+    muon = MuonBall(1.0)
+    assert (muon.split, muon.coefficients) == (1, (3.4445, -4.775, 2.0315))
+    assert (muon.steps, muon.eps) == (5, 1e-7)
+    g = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for x in (g, g[:6], g.float(), g[:6].float()):
+        assert torch.equal(polar.feasible(x), polar.feasible(x, 6, False))
+    a, sides = g.mT @ g, g.abs().sum(0).max() * g.abs().sum(1).max()
+    assert torch.equal(polar.gram_factor(a, sides), polar.gram_factor(a, sides, 6))

@@ -279,3 +279,14 @@ def test_gaps_are_summed_in_double_precision():
         lambda p: SFW(p, lr=0.1, momentum=0.0), x, g, constraint=adafw.LInfBall(1.0)
     ).rows
     assert row.gap == 1e8 + 2
+
+
+def test_a_hundred_steps_lie_between_two_looks_unless_told():
+    p = nn.Parameter(X.clone())
+    optimizer = SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    monitor = Monitor(optimizer)
+    p.grad = G.clone()
+    for _ in range(201):
+        optimizer.step()
+    assert [row.step for row in monitor.rows] == [0, 100, 200]
+    assert monitor.writer is None

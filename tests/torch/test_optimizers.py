@@ -249,6 +249,15 @@ def test_rescale_diameter_divides_by_the_diameter():
     torch.testing.assert_close(p.detach(), torch.full((4,), -1.0, dtype=torch.float64))
 
 
+def test_a_set_of_one_point_has_no_diameter_to_divide_by():
+    p = nn.Parameter(torch.tensor([1.5], dtype=torch.float64))
+    group = [{"params": [p], "constraint": SETS["simplex"]}]
+    p.grad = torch.ones_like(p)
+    for rescale in ("diameter", "gradient", "short"):
+        SFW(group, lr=0.2, rescale=rescale).step()
+        assert p.item() == 1.5
+
+
 # --- torch's habits ------------------------------------------------------------------------------
 
 

@@ -419,7 +419,7 @@ def test_tensors_of_several_precisions_go_to_their_owners():
     def moved(place):
         rng = torch.Generator().manual_seed(0)
         params = [nn.Parameter(place(torch.zeros(4, 3, dtype=dtype)))
-                  for dtype in (torch.float64, torch.float32, torch.float64)]  # fmt: skip
+                  for dtype in (torch.float32, torch.float64, torch.float64)]  # fmt: skip
         optimizer = SFW([{"params": params, "constraint": adafw.NuclearBall(1.5)}], lr=0.3)
         for p in params:
             g = torch.randn(4, 3, generator=rng, dtype=torch.float64)
