@@ -21,6 +21,7 @@ from adafw.torch import (
     Lion,
     NewtonSchulzBall,
     PowerNuclearBall,
+    Signum,
     make_feasible,
 )
 
@@ -415,6 +416,8 @@ def test_one_group_with_a_set_is_enough_to_show_that_others_have_none():
     assert [group["constraint"] for group in optimizer.param_groups] == [
         None, adafw.LInfBall(1.0)
     ]  # fmt: skip
+    with pytest.warns(UserWarning, match="SFW was given no set"):
+        SFW([{"params": [p]}, {"params": [q]}], lr=0.1)
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
@@ -461,3 +464,12 @@ def test_no_more_is_kept_than_a_step_needs():
             p.grad = torch.ones(3)
             optimizer.step()
             assert set(optimizer.state[p]) == {"step", *kept}
+    for make, kept in ((lambda p: Signum(p, momentum=0.0), set()),
+                       (lambda p: Signum(p, momentum=0.5), {"momentum"}),
+                       (lambda p: Lion(p, betas=(0.0, 0.0)), set()),
+                       (lambda p: Lion(p, betas=(0.0, 0.5)), {"momentum"})):  # fmt: skip
+        p = nn.Parameter(torch.zeros(3))
+        optimizer = make([p])
+        p.grad = torch.ones(3)
+        optimizer.step()
+        assert set(optimizer.state[p]) == {"step", *kept}

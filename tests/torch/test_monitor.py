@@ -290,3 +290,11 @@ def test_a_hundred_steps_lie_between_two_looks_unless_told():
         optimizer.step()
     assert [row.step for row in monitor.rows] == [0, 100, 200]
     assert monitor.writer is None
+
+
+def test_small_gradients_are_looked_at_as_large_ones_are():
+    make = lambda p: SFW(p, lr=0.1, momentum=0.0)  # noqa: E731
+    for scale in (1e-9, 1.0, 1e9):
+        (row,) = looked(make, X, scale * G, constraint=adafw.LInfBall(0.5)).rows
+        assert row.kappa == pytest.approx(1.0)
+        assert row.gap == pytest.approx(scale * float(G @ X + 0.5 * G.abs().sum()))

@@ -204,3 +204,18 @@ def test_bags_of_embeddings_are_embeddings_and_projections_by_themselves_are_who
         assert of[f"0.{name}"].get("split", 1) == 1
     with pytest.raises(ValueError, match=r"split of '1\.\*' must be an integer >= 1, got 0"):
         constrain(bag, recipe="muon", split={"1.*": 0}, show=False)
+
+
+def test_scalars_are_named_in_the_table(capsys):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.weight = (
+                nn.Parameter(torch.tensor(1.0)),
+                nn.Parameter(torch.ones(3, 2)),
+            )
+
+    constrain(Scaled(), recipe="muon")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:4] == ["scale", "Scaled", "scalar", "bias"]
+    assert lines[2].split()[:4] == ["weight", "Scaled", "3x2", "hidden"]

@@ -438,28 +438,47 @@ def test_tensors_of_several_precisions_go_to_their_owners():
 
 
 def test_the_vertex_of_a_gradient_that_is_nowhere_negative():
-    """0 is a vertex of the unit simplex, and the best one there; ties go to the first."""
+    """0 is a vertex of the unit simplex, and the best one there; ranks without a part have none."""
     from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
     g = torch.tensor([[2.0, 1.0], [0.0, 3.0], [0.0, 0.0]], dtype=torch.float64)
-
-    def moved(ball, place):
-        p = nn.Parameter(place(torch.full((3, 2), 0.1, dtype=torch.float64)))
-        optimizer = SFW([{"params": [p], "constraint": ball}], lr=0.5)
-        p.grad = place(g)
-        optimizer.step()
-        return (p.full_tensor() if hasattr(p, "full_tensor") else p).detach()
-
     balls = (adafw.UnitSimplex(2.0), adafw.Simplex(0.6), adafw.L1Ball(2.0))
+    cases = [(kind, ball, h) for kind in (SFW, AdaSFW) for ball in balls for h in (g, 1 + g)]
+
+    def moved(place):
+        found = []
+        for kind, ball, h in cases:
+            p = nn.Parameter(place(torch.full((3, 2), 0.1, dtype=torch.float64)))
+            optimizer = kind([{"params": [p], "constraint": ball}], lr=0.5)
+            p.grad = place(h)
+            optimizer.step()
+            found.append((p.full_tensor() if hasattr(p, "full_tensor") else p).detach())
+        return found
+
+    def work():
+        mesh = init_device_mesh("cpu", (4,))
+        return moved(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
+
+    expected = moved(lambda x: x)
+    for found in in_silence(4, work):
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_a_set_of_one_point_has_no_diameter_to_divide_by():
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
     def work():
         mesh = init_device_mesh("cpu", (2,))
         place = lambda x: distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
-        return [moved(ball, place) for ball in balls]
+        p = nn.Parameter(place(torch.tensor([1.5], dtype=torch.float64)))
+        group = [{"params": [p], "constraint": adafw.Simplex(1.5)}]
+        for rescale in ("diameter", "gradient", "short"):
+            p.grad = place(torch.ones(1, dtype=torch.float64))
+            SFW(group, lr=0.2, rescale=rescale).step()
+        return p.full_tensor().item()
 
-    for found in in_silence(2, work):
-        for ball, x in zip(balls, found, strict=True):
-            torch.testing.assert_close(x, moved(ball, lambda x: x), rtol=0, atol=1e-15)
+    assert in_silence(2, work) == [1.5, 1.5]
 
 
 def test_copies_that_are_not_finite_spread_as_parts_do():

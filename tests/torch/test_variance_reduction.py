@@ -390,8 +390,8 @@ def test_a_decay_beside_the_set_is_refused(kind):
 def test_a_gap_in_which_not_every_parameter_has_a_part():
     model = nn.ModuleDict({"used": nn.Linear(4, 1), "unused": nn.Linear(4, 1)}).double()
     _, batches = problem()
-    ball = adafw.LInfBall(2.0)
-    groups = [{"params": list(model.parameters()), "constraint": ball}]
+    ball, empty = adafw.L1Ball(2.0), nn.Parameter(torch.zeros(0, 4, dtype=torch.float64))
+    groups = [{"params": [empty, *model.parameters()], "constraint": ball}]
     value = gap(model["used"], nn.functional.mse_loss, batches, groups)
     used = [{"params": list(model["used"].parameters()), "constraint": ball}]
     assert value == gap(model["used"], nn.functional.mse_loss, batches, used) > 0
