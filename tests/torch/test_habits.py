@@ -473,3 +473,20 @@ def test_no_more_is_kept_than_a_step_needs():
         p.grad = torch.ones(3)
         optimizer.step()
         assert set(optimizer.state[p]) == {"step", *kept}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_loaded_state_goes_where_its_parameter_is(kind):
+    states = []
+    for device in ("cpu", "meta"):
+        p = nn.Parameter(torch.zeros(3, device=device))
+        optimizer = OPTIMIZERS[kind]([{"params": [p], "constraint": adafw.LInfBall(1.0)}])
+        if device == "cpu":
+            p.grad = torch.ones(3)
+            optimizer.step()
+            saved = optimizer.state_dict()
+        else:
+            optimizer.load_state_dict(saved)
+        states.append(optimizer.state[p])
+    for name in optimizer.buffers:
+        assert [state[name].device.type for state in states] == ["cpu", "meta"]

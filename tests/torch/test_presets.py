@@ -547,6 +547,23 @@ def test_muon_hands_its_options_to_the_ball():
     assert (ball.steps, ball.eps) == (3, 0.25)
 
 
+@pytest.mark.parametrize("fused", [None, False])
+def test_a_default_device_that_is_not_the_parameter_s_does_not_matter(fused):
+    ends = []
+    for device in ("cpu", "meta"):
+        params = tensors([(4, 3), (3, 4), (4, 3), (5,)], torch.float32)
+        groups = [{"params": params[:3]}, {"params": params[3:], "adamw": True}]
+        wanted = list(gradients(params, 2))
+        with torch.device(device):
+            optimizer = Muon(groups, lr=0.05, fused=fused)
+            for gs in wanted:
+                for p, g in zip(params, gs, strict=True):
+                    p.grad = g
+                optimizer.step()
+        ends.append(params)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
 def test_a_loaded_count_of_adamw_is_a_copy():
     (p,), (q,) = tensors([(3,)]), tensors([(3,)])
     first, second = (Muon([{"params": [x], "adamw": True, "lr": 0.01}]) for x in (p, q))

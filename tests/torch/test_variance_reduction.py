@@ -436,3 +436,18 @@ def test_a_gap_can_be_asked_for_where_gradients_are_off():
     with torch.no_grad():
         assert gap(model, nn.functional.mse_loss, batches, groups) == value
         assert not torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_frozen_parameters_are_no_part_of_a_snapshot(kind):
+    """Not even where they lie outside the set: they are checked when they begin to move."""
+    model, batches = problem()
+    groups = groups_of(model)
+    frozen = model[0].weight.requires_grad_(False)
+    frozen.fill_(9.0)
+    optimizer = kind(groups, lr=0.1)
+    optimizer.snapshot(partial(closure_of, model, optimizer), batches)
+    optimizer.step(partial(closure_of, model, optimizer, batches[0]))
+    assert not optimizer.state.get(frozen)
+    assert (frozen == 9).all()
+    assert all(optimizer.state[p]["begun"] for p in model.parameters() if p is not frozen)
