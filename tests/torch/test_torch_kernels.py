@@ -348,12 +348,13 @@ def test_the_bound_on_inner_steps_holds_in_compiled_updates(kind, name):
 def test_a_ball_of_ones_own_is_not_taken_for_the_one_it_is_made_of(make):
     class Still(adafw.LInfBall):
         def lmo(self, g):
+            assert g.shape == (3, 1)
             return torch.full_like(g, 0.25)
 
-    params = [nn.Parameter(torch.full((3,), 0.25)) for _ in range(2)]
+    params = [nn.Parameter(torch.full((3, 1), 0.25)) for _ in range(2)]
     optimizer = make([{"params": params, "constraint": Still(1.0)}])
     for p in params:
-        p.grad = torch.tensor([1.0, -2.0, 3.0])
+        p.grad = torch.tensor([[1.0], [-2.0], [3.0]])
     optimizer.step()
     assert all((p == 0.25).all() for p in params)
 
