@@ -451,3 +451,22 @@ def test_frozen_parameters_are_no_part_of_a_snapshot(kind):
     assert not optimizer.state.get(frozen)
     assert (frozen == 9).all()
     assert all(optimizer.state[p]["begun"] for p in model.parameters() if p is not frozen)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_options_that_no_optimizer_has_are_refused(kind):
+    for name in ("amsgrad", "momentum", "forgetting"):
+        with pytest.raises(TypeError, match=f"{kind.__name__} has no option {name}"):
+            steps_of(kind, [], **{name: 0.9})
+    for flags in ({"maximize": True}, {"foreach": False}, {"masters": True}, {"fused": False}):
+        _, optimizer, _ = steps_of(kind, [], **flags)
+        assert optimizer.param_groups[0].items() >= flags.items()
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_estimates_of_an_ascent_are_those_of_the_gradient(kind):
+    for maximize in (False, True):
+        p, optimizer, closure = steps_of(kind, [3.0, 1.0, 2.0], maximize=maximize)
+        optimizer.snapshot(closure, [torch.zeros(2)])
+        optimizer.step(closure)
+        assert (p.item() > 0) is maximize
