@@ -490,3 +490,12 @@ def test_a_loaded_state_goes_where_its_parameter_is(kind):
         states.append(optimizer.state[p])
     for name in optimizer.buffers:
         assert [state[name].device.type for state in states] == ["cpu", "meta"]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_step_before_any_gradient_does_nothing(kind):
+    model, optimizer = pair(OPTIMIZERS[kind])
+    before = weights(model)
+    assert optimizer.step() is None
+    assert torch.equal(weights(model), before)
+    assert not any(optimizer.state.values())

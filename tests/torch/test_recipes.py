@@ -219,3 +219,10 @@ def test_scalars_are_named_in_the_table(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:4] == ["scale", "Scaled", "scalar", "bias"]
     assert lines[2].split()[:4] == ["weight", "Scaled", "3x2", "hidden"]
+
+
+def test_layers_that_normalise_images_are_no_matrices():
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm((3, 4)), nn.Linear(4, 2))
+    of = kinds(constrain(model, recipe="scion", show=False))
+    assert [of[f"{i}.weight"]["norm"] for i in range(3)] == ["spectral", "rms", "sign"]
+    assert of["1.weight"]["scale"] == 8.0
