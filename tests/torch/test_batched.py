@@ -121,3 +121,19 @@ def test_a_stack_has_one_ball_one_shape_and_one_dtype():
             assert v.dtype is d.dtype
             exact = 1e-13 if d.dtype is torch.float64 else 1e-5
             torch.testing.assert_close(v, matrices.lmo(ball, d), rtol=0, atol=exact)
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "grad_dtype"), reason="torch before 2.10")
+@pytest.mark.parametrize("name", ["Lion", "Signum without momentum", "Muon"])
+def test_gradients_of_lower_precision_than_the_weights_are_taken(name):
+    ends = []
+    for dtype in (torch.float32, torch.bfloat16):
+        params = [nn.Parameter(torch.full((2, 3), 0.5)) for _ in range(3)]
+        optimizer = MAKERS[name](params, foreach=True)
+        for g in ([1.0, -2.0, 0.5], [-4.0, 0.25, 0.125]):
+            for i, p in enumerate(params):
+                p.grad_dtype = None
+                p.grad = ((1 + i) * torch.tensor([g, g[::-1]])).to(dtype)
+            optimizer.step()
+        ends.append(torch.stack([p.detach() for p in params]))
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-6)

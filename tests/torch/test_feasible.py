@@ -5,7 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import adafw  # noqa: E402
-from adafw.torch import make_feasible  # noqa: E402
+from adafw.torch import SFW, make_feasible  # noqa: E402
+from adafw.torch.feasible import contains  # noqa: E402
 
 
 def disc(centre):
@@ -65,3 +66,43 @@ def test_the_point_is_found_in_double_precision_and_rounded_once(dtype):
             assert make_feasible([{"params": [p], "constraint": held}])
             assert torch.equal(p.detach(), exact)
     assert set(asked) == {torch.float64}
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        (adafw.L2Ball(2.0), "its norm is 5"),
+        (adafw.Box(-1.0, 2.0), "it is 2 away from it, with an l2 norm of 5"),
+        (adafw.Simplex(2.0), "it is 5 away from it, with an l2 norm of 5"),
+        (adafw.UnitSimplex(2.0), "it is 5 away from it, with an l2 norm of 5"),
+    ],
+    ids=repr,
+)
+def test_how_far_outside_a_start_is(held, told):
+    p = torch.nn.Parameter(torch.tensor([4.0, 3.0]))
+    with pytest.raises(ValueError, match=f": {told}; call"):
+        SFW([{"params": [p], "constraint": held}], lr=0.1)
+
+
+def test_parameters_in_a_tuple_and_empty_ones_are_taken():
+    ball = adafw.L2Ball(2.0)
+    empty, p = torch.nn.Parameter(torch.zeros(0, 2)), torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    assert make_feasible([{"params": (empty, p), "constraint": ball}]) == [
+        "parameter 1 of shape (2,)"
+    ]
+    torch.testing.assert_close(p.detach(), torch.tensor([1.2, 1.6]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inside", "outside"),
+    [(torch.float64, 1e-10, 1e-8), (torch.float32, 2e-6, 1e-5), (torch.bfloat16, 2**-7, 2**-6),
+     (torch.float16, 2**-10, 2**-9)],
+)  # fmt: skip
+def test_a_set_is_held_to_up_to_the_rounding_of_the_dtype(dtype, inside, outside):
+    ball = adafw.LInfBall(1.0)
+    for excess, held in ((inside, True), (outside, False)):
+        p = torch.nn.Parameter(torch.tensor([0.5, 1 + excess], dtype=torch.float64).to(dtype))
+        assert contains(ball, p.detach()) is held
+        assert make_feasible([{"params": [p], "constraint": ball}]) == (
+            [] if held else ["parameter 0 of shape (2,)"]
+        )

@@ -12,7 +12,18 @@ import torch
 from torch import nn
 
 import adafw
-from adafw.torch import SFW, AdaGrad, AdamSFW, AdaSFW, make_feasible
+from adafw.torch import (
+    SFW,
+    AdaGrad,
+    AdamSFW,
+    AdaSFW,
+    AMSGrad,
+    Lion,
+    NewtonSchulzBall,
+    PowerNuclearBall,
+    Signum,
+    make_feasible,
+)
 
 OPTIMIZERS = {
     "SFW": lambda p, **k: SFW(p, lr=0.05, **k),
@@ -295,4 +306,196 @@ def test_a_group_that_is_added_stays_the_callers():
     wrong = {"params": [nn.Parameter(torch.full((2,), 9.0))], "constraint": adafw.L2Ball(1.0)}
     with pytest.raises(ValueError, match="starts outside"):
         optimizer.add_param_group(wrong)
-    assert len(optimizer.param_groups) == 2
+    assert [group["params"] for group in optimizer.param_groups] == [[p], [q]]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.int64])
+def test_parameters_that_are_not_real_are_refused_by_name(dtype):
+    p = nn.Parameter(torch.zeros(2, dtype=dtype), requires_grad=False)
+    group = {"params": [p], "names": ["w"], "constraint": None}
+    with pytest.raises(TypeError, match=f"parameter 'w' must be real, got {dtype}"):
+        SFW([group], lr=0.1)
+
+
+def test_names_may_come_with_the_parameters():
+    """As `named_parameters()` yields them, in place of those that `constrain` gives."""
+    named = [
+        ("layer.b", nn.Parameter(torch.zeros(2))),
+        ("layer.w", nn.Parameter(3 * torch.ones(2))),
+    ]
+    with pytest.raises(ValueError, match=r"parameter 'layer\.w' starts outside"):
+        SFW([{"params": named, "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    optimizer = SFW([{"params": named, "constraint": adafw.LInfBall(4.0)}], lr=0.1)
+    lines = optimizer.describe().splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["layer.b", "layer.w"]
+
+
+def test_a_start_is_held_to_the_set_as_large_as_it_is_used():
+    ball = adafw.LInfBall(1.0)
+    for size, scale, taken in ((1.5, 2.0, True), (1.5, 1.0, False), (0.9, 0.5, False)):
+        p = nn.Parameter(torch.full((2,), size))
+        group = {"params": [p], "constraint": ball, "radius_scale": scale}
+        if taken:
+            assert SFW([group], lr=0.1).set_of(group, p) == adafw.LInfBall(2.0)
+        else:
+            with pytest.raises(ValueError, match=rf"outside LInfBall\(radius={scale}\): its norm"):
+                SFW([group], lr=0.1)
+
+
+def test_projected_steps_need_a_projection_in_a_metric():
+    p = nn.Parameter(torch.zeros(3, 2))
+    for ball in (PowerNuclearBall(1.0), NewtonSchulzBall(1.0)):  # Euclidean projections only
+        assert ball.projection == "euclidean"
+        for make in (AdaGrad, AMSGrad):
+            with pytest.raises(TypeError, match="needs a set with a projection in a diagonal"):
+                make([{"params": [p], "constraint": ball}], lr=0.1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda p, b: SFW(p, lr=0.3, betas=b), lambda p, b: Lion(p, 0.3, b)],
+    ids=["SFW", "Lion"],
+)
+def test_betas_may_be_a_list_as_a_file_holds_them(make):
+    ends = []
+    for betas in ((0.9, 0.4), [0.9, 0.4]):
+        p = nn.Parameter(torch.zeros(2))
+        optimizer = make([{"params": [p], "constraint": None}], betas)
+        for g in ([1.0, -1.0], [-3.0, 0.2]):
+            p.grad = torch.tensor(g)
+            optimizer.step()
+        ends.append(p.detach())
+    assert torch.equal(*ends)
+
+
+def test_a_checkpoint_without_sets_is_not_taken_for_one_with_them():
+    p = nn.Parameter(torch.zeros(2))
+    free, held = (SFW([{"params": [p], "constraint": c}], lr=0.1)
+                  for c in (None, adafw.LInfBall(1.0)))  # fmt: skip
+    with pytest.raises(ValueError, match=r"group 0 is held to LInfBall\(radius=1.0\), but"):
+        held.load_state_dict(free.state_dict())
+    with pytest.raises(ValueError, match="group 0 is held to None, but"):
+        free.load_state_dict(held.state_dict())
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused_whatever_it_holds():
+    """Before its first step no state tells it apart, and one parameter's state is enough."""
+    ps = [nn.Parameter(torch.zeros(2)) for _ in range(2)]
+    group = {"params": ps, "constraint": adafw.LInfBall(1.0)}
+    adaptive, plain = AdaSFW([group], lr=0.1), SFW([group], lr=0.1)
+    with pytest.raises(ValueError, match=r"not made by AdaSFW: .* in inner_steps, max_step"):
+        adaptive.load_state_dict(plain.state_dict())
+    for p in ps:
+        p.grad = torch.ones(2)
+    plain.step()
+    for place in (0, 1):
+        saved = plain.state_dict()
+        saved["state"][place] = {**saved["state"][place], "velocity": torch.zeros(2)}
+        with pytest.raises(ValueError, match="not made by SFW: parameter group 0 differs in velo"):
+            plain.load_state_dict(saved)
+
+
+def test_a_checkpoint_knows_the_set_whatever_it_is_scaled_by():
+    p = nn.Parameter(torch.zeros(2))
+    group = {"params": [p], "constraint": adafw.LInfBall(1.0)}
+    scaled = SFW([group], lr=0.1, radius_scale=0.5)
+    saved = scaled.state_dict()
+    assert saved["param_groups"][0]["constraint"] == adafw.LInfBall(1.0).describe()
+    plain = SFW([group], lr=0.1)
+    plain.load_state_dict(saved)
+    assert plain.param_groups[0]["radius_scale"] == 0.5
+    scaled.load_state_dict(saved)
+
+
+def test_one_group_with_a_set_is_enough_to_show_that_others_have_none():
+    p, q = (nn.Parameter(torch.zeros(2)) for _ in range(2))
+    groups = [{"params": [p]}, {"params": [q], "constraint": adafw.LInfBall(1.0)}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = SFW(groups, lr=0.1)
+    assert [group["constraint"] for group in optimizer.param_groups] == [
+        None, adafw.LInfBall(1.0)
+    ]  # fmt: skip
+    with pytest.warns(UserWarning, match="SFW was given no set"):
+        SFW([{"params": [p]}, {"params": [q]}], lr=0.1)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_learning_rate_may_be_a_tensor(kind):
+    ends = []
+    for rate in (0.05, torch.tensor(0.05, dtype=torch.float64)):
+        model, optimizer = pair(OPTIMIZERS[kind])
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer._check_group(optimizer.param_groups[0])
+        train(model, optimizer)
+        ends.append(weights(model))
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bad: torch.tensor([0.0, 1.0, bad]),
+        lambda bad: torch.tensor([0.0, 1.0, bad], dtype=torch.float64),
+        lambda bad: torch.tensor([0.0, 9.0, 1.0, 9.0, bad])[::2],
+    ],
+    ids=["longer", "wider", "strided"],
+)
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_a_gradient_that_is_not_finite_is_found_in_any_company(make, bad, fused):
+    gradients = [torch.ones(2), make(bad), torch.ones(1)]
+    params = [nn.Parameter(torch.zeros(g.shape, dtype=g.dtype)) for g in gradients]
+    optimizer = SFW([{"params": params, "constraint": adafw.LInfBall(1.0)}], lr=0.1, fused=fused)
+    for p, g in zip(params, gradients, strict=True):
+        p.grad = g
+    with pytest.raises(ValueError, match=r"gradient of parameter 1 of shape \(3,\) must be finite"):
+        optimizer.step()
+    assert not any(p.any() for p in params)
+
+
+def test_no_more_is_kept_than_a_step_needs():
+    for options, kept in (({"momentum": 0.0}, set()), ({"momentum": 0.5}, {"momentum"}),
+                          ({"betas": (0.0, 0.0)}, set()), ({"betas": (0.0, 0.5)}, {"momentum"}),
+                          ({"betas": (0.5, 0.0)}, {"momentum"})):  # fmt: skip
+        for constraint in (adafw.LInfBall(1.0), adafw.L2Ball(1.0), None):
+            p = nn.Parameter(torch.zeros(3))
+            optimizer = SFW([{"params": [p], "constraint": constraint}], lr=0.1, **options)
+            p.grad = torch.ones(3)
+            optimizer.step()
+            assert set(optimizer.state[p]) == {"step", *kept}
+    for make, kept in ((lambda p: Signum(p, momentum=0.0), set()),
+                       (lambda p: Signum(p, momentum=0.5), {"momentum"}),
+                       (lambda p: Lion(p, betas=(0.0, 0.0)), set()),
+                       (lambda p: Lion(p, betas=(0.0, 0.5)), {"momentum"})):  # fmt: skip
+        p = nn.Parameter(torch.zeros(3))
+        optimizer = make([p])
+        p.grad = torch.ones(3)
+        optimizer.step()
+        assert set(optimizer.state[p]) == {"step", *kept}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_loaded_state_goes_where_its_parameter_is(kind):
+    states = []
+    for device in ("cpu", "meta"):
+        p = nn.Parameter(torch.zeros(3, device=device))
+        optimizer = OPTIMIZERS[kind]([{"params": [p], "constraint": adafw.LInfBall(1.0)}])
+        if device == "cpu":
+            p.grad = torch.ones(3)
+            optimizer.step()
+            saved = optimizer.state_dict()
+        else:
+            optimizer.load_state_dict(saved)
+        states.append(optimizer.state[p])
+    for name in optimizer.buffers:
+        assert [state[name].device.type for state in states] == ["cpu", "meta"]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_step_before_any_gradient_does_nothing(kind):
+    model, optimizer = pair(OPTIMIZERS[kind])
+    before = weights(model)
+    assert optimizer.step() is None
+    assert torch.equal(weights(model), before)
+    assert not any(optimizer.state.values())

@@ -141,6 +141,9 @@ def test_a_class_of_sets_has_a_size_to_start_with(capsys):
         ({"radius": 1.0, "diameter": 2.0}, ValueError, "give either diameter= or radius="),
         ({"radius": -1.0}, ValueError, "radius must be a number that is finite and > 0, got -1"),
         ({"radius": 1.0, "rules": {3: None}}, TypeError, "a rule's key must be a layer class or"),
+        ({"radius": 1.0, "rules": {int: None}}, TypeError, "a rule's key must be a layer class or"),
+        ({"radius": 1.0, "split": {}}, ValueError, "split= goes with recipe="),
+        ({"recipe": "muon", "rules": {}}, ValueError, "recipe='muon' chooses the sets"),
         ({"radius": 1.0, "rules": {"a": 3}}, TypeError, "a rule must be None, a set, a class"),
     ],
 )
@@ -281,3 +284,21 @@ def test_nothing_is_said_where_nobody_has_looked_for_a_start(capsys):
     assert [line.split()[0] for line in out.split("\n")[:-1]] == ["parameter", "weight", "bias"]
     constrain(nn.Linear(7, 5), adafw.LInfBall, radius=1.0, show=False)
     assert capsys.readouterr().out == ""
+
+
+def test_rules_for_a_class_hold_for_what_is_made_of_it():
+    """And a family without a size of its own has that of all others."""
+    from torch.nn.modules.conv import _ConvNd
+
+    rules = {_ConvNd: adafw.L2Ball, nn.Linear: None}
+    model = small_cnn()
+    sets = sets_of(constrain(model, adafw.LInfBall, radius=0.5, rules=rules, show=False))
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Conv2d):
+            assert sets[f"{name}.weight"] == adafw.L2Ball(0.5)
+        elif isinstance(layer, nn.Linear):
+            assert sets[f"{name}.weight"] is None
+    sets = sets_of(constrain(model, adafw.LInfBall, diameter=6.0, rules=rules, show=False))
+    conv = next(n for n, layer in model.named_modules() if isinstance(layer, nn.Conv2d))
+    p = model.get_submodule(conv).weight
+    assert sets[f"{conv}.weight"].radius == pytest.approx(3 * glorot_norm(tuple(p.shape)))

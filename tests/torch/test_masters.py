@@ -119,3 +119,16 @@ def test_a_momentum_that_comes_later_leaves_the_master(kind):
     optimizer.param_groups[0].update(momentum=0.9, lr=1e-9)
     optimizer.step()
     torch.testing.assert_close(optimizer.state[p]["master"], before, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["SFW", "AdamSFW", "Lion"])
+def test_masters_may_be_turned_on_later(kind):
+    p, optimizer = run(MAKERS[kind], torch.bfloat16, steps=1)
+    assert "master" not in optimizer.state[p]
+    optimizer.param_groups[0]["masters"] = True
+    for _ in range(50):
+        optimizer.step()
+    master = optimizer.state[p]["master"]
+    assert master.dtype is torch.float32
+    assert not (p == 0.5).any()
+    assert torch.equal(p, master.to(torch.bfloat16))

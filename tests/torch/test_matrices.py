@@ -352,3 +352,86 @@ def test_single_precision_is_measured_in_double_and_stays_single(ball):
         assert ball.lmo(x).dtype is torch.float32
         torch.testing.assert_close(ball.project(x), ball.project(x.double()).float())
     assert ball.start((3, 2), torch.float32).tolist() == [[0.0, 0.0]] * 3
+
+
+def test_numbers_of_balls_out_of_range_are_refused():
+    for make, message in (
+        (lambda: NewtonSchulzBall(1.0, split=0), "split must be an integer >= 1, got 0"),
+        (lambda: NewtonSchulzBall(1.0, iterations=3), "iterations must be an integer >= 4, got 3"),
+        (lambda: PowerNuclearBall(1.0, 1.0), "accuracy must be a number > 0 and <= 0.99"),
+        (lambda: PowerNuclearBall(1.0, 0.0), "accuracy must be a number > 0 and <= 0.99"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    for ball in (NewtonSchulzBall(1.0), PowerNuclearBall(1.0)):
+        for bad in (np.nan, np.inf):
+            with pytest.raises(ValueError, match="x must be finite"):
+                ball.project(torch.tensor([[1.0, bad]]))
+
+
+def test_every_set_of_matrices_gets_rows_and_the_rest():
+    for ball in (adafw.NuclearBall(1.0), adafw.SpectralBall(1.0), adafw.RowBall(1.0),
+                 adafw.ColumnBall(1.0), adafw.Birkhoff(), PowerNuclearBall(1.0)):  # fmt: skip
+        assert matrices.matrix_shape(ball, (6, 2, 3)) == (6, 6)
+        assert matrices.matrix_shape(ball, ()) == (1, 1)
+    assert matrices.matrix_shape(adafw.L2Ball(1.0), (6, 2, 3)) == (6, 2, 3)
+
+
+def test_a_stack_is_as_far_outside_as_its_worst_matrix():
+    stack = torch.stack([0.5 * torch.eye(3), torch.diag(torch.tensor([3.0, 1.0, 0.1]))]).double()
+    for order in ([0, 1], [1, 0]):
+        assert DecomposedBall(2.0, split=2).violation(stack[order]) == pytest.approx(0.5)
+
+
+def test_the_power_method_minds_the_size_of_entries_of_any_sign():
+    for sign in (1.0, -1.0):
+        g = sign * torch.tensor([[1.0, 2.0], [2.0, 4.0], [0.5, 1.0]])
+        for scale in (1e-30, 1.0, 1e30):
+            v = PowerNuclearBall(2.0).lmo(scale * g)
+            torch.testing.assert_close(v, -2.0 * g / g.norm())
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (3, 40), (40, 3)])
+def test_matrices_of_a_stack_are_scaled_each_by_itself(shape):
+    rng = torch.Generator().manual_seed(0)
+    stack = torch.stack([scale * torch.randn(shape, generator=rng) for scale in (1.0, 1e15, 1e-15)])
+    for factor, near in (
+        (polar.feasible, 1e-4),
+        (lambda g: polar.muon(g, polar.MUON, 5, 1e-30), 0.05),
+    ):
+        together = factor(stack)
+        for whole, g in zip(together, stack, strict=True):
+            torch.testing.assert_close(whole, factor(g), rtol=0, atol=near)
+
+
+def test_bounds_by_rows_and_columns_are_those_of_each_matrix_of_a_stack():
+    """One entry in each row: there they are tighter than the Frobenius norm."""
+    one = torch.zeros(24, 3)
+    one[torch.arange(24), torch.arange(24) % 3] = torch.linspace(0.5, 1.0, 24)
+    for g in (one, one.mT, one[:4]):
+        stack = torch.stack([g, 1e3 * g, 1e-3 * g])
+        for factor in polar.feasible(stack):
+            torch.testing.assert_close(factor, polar.feasible(g), rtol=0, atol=1e-6)
+
+
+def test_muon_divides_by_eps_what_is_shorter_than_it():
+    g = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+    a, b, c = 2.0, -1.5, 0.5
+    for eps, length in ((10.0, 10.0), (1e-7, 5.0)):
+        s = torch.tensor([3.0, 4.0]) / length
+        expected = torch.diag(a * s + b * s**3 + c * s**5)
+        torch.testing.assert_close(polar.muon(g, (a, b, c), 1, eps), expected, rtol=0, atol=0.01)
+
+
+def test_defaults_of_the_balls():
+    ball = NewtonSchulzBall(1.0)
+    assert (ball.split, ball.iterations, ball.bf16) == (1, 6, False)
+    assert PowerNuclearBall(1.0).accuracy == 0.05
+    muon = MuonBall(1.0)
+    assert (muon.split, muon.coefficients) == (1, (3.4445, -4.775, 2.0315))
+    assert (muon.steps, muon.eps) == (5, 1e-7)
+    g = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for x in (g, g[:6], g.float(), g[:6].float()):
+        assert torch.equal(polar.feasible(x), polar.feasible(x, 6, False))
+    a, sides = g.mT @ g, g.abs().sum(0).max() * g.abs().sum(1).max()
+    assert torch.equal(polar.gram_factor(a, sides), polar.gram_factor(a, sides, 6))

@@ -122,7 +122,8 @@ def test_the_gauge_is_the_norm_over_the_radius(ball, norm):
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for scale in (1e-3, 1.0, 1e3):
         assert gauge(ball, scale * x) == pytest.approx(norm(scale * x).item() / 0.3, rel=1e-9)
-    assert math.isnan(gauge(adafw.Simplex(1.0), x))
+    for other in (adafw.Simplex(1.0), adafw.UnitSimplex(1.0), adafw.Box(-1.0, 1.0)):
+        assert math.isnan(gauge(other, x))
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -244,3 +245,56 @@ def test_the_table_is_the_last_look_and_numbers_without_meaning_are_left_out():
     assert sorted({step for _, step in written}) == [0, 2, 4]
     with pytest.raises(ValueError, match="every must be an integer >= 1"):
         Monitor(optimizer, every=0)
+
+
+def test_every_parameter_is_counted_for_itself():
+    cut, free, empty = nn.Parameter(X.clone()), nn.Parameter(X.clone()), nn.Parameter(X[:0].clone())
+    groups = [{"params": [cut, empty], "names": ["cut", "empty"], "lr": 1e9},
+              {"params": [free], "names": ["free"], "lr": 1e-9}]  # fmt: skip
+    for group in groups:
+        group["constraint"] = adafw.L2Ball(2.0)
+    optimizer = SFW(groups, lr=0.1, momentum=0.0, rescale="gradient")
+    monitor = Monitor(optimizer, every=1)
+    for _ in range(3):
+        for p in (cut, free, empty):
+            p.grad = G[: p.numel()].clone()
+        optimizer.step()
+    assert [(row.name, row.clipped) for row in monitor.rows] == 3 * [("cut", 1.0), ("free", 0.0)]
+
+
+def test_weights_in_half_precision_are_measured_in_full():
+    """Products of 8 bits would round: the gap is that of the weights as they are."""
+    x = torch.tensor([0.3, -0.2, 0.11]).bfloat16()
+    g = torch.tensor([1.01, -2.03, 0.507]).bfloat16()
+    (row,) = looked(
+        lambda p: SFW(p, lr=0.1, momentum=0.0), x, g, constraint=adafw.LInfBall(0.5)
+    ).rows
+    exact = g.double() @ x.double() + 0.5 * g.double().abs().sum()
+    assert row.gap == pytest.approx(float(exact), rel=1e-6)
+
+
+def test_gaps_are_summed_in_double_precision():
+    x, g = torch.zeros(3), torch.tensor([1e8, 1.0, -1.0])
+    (row,) = looked(
+        lambda p: SFW(p, lr=0.1, momentum=0.0), x, g, constraint=adafw.LInfBall(1.0)
+    ).rows
+    assert row.gap == 1e8 + 2
+
+
+def test_a_hundred_steps_lie_between_two_looks_unless_told():
+    p = nn.Parameter(X.clone())
+    optimizer = SFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1)
+    monitor = Monitor(optimizer)
+    p.grad = G.clone()
+    for _ in range(201):
+        optimizer.step()
+    assert [row.step for row in monitor.rows] == [0, 100, 200]
+    assert monitor.writer is None
+
+
+def test_small_gradients_are_looked_at_as_large_ones_are():
+    make = lambda p: SFW(p, lr=0.1, momentum=0.0)  # noqa: E731
+    for scale in (1e-9, 1.0, 1e9):
+        (row,) = looked(make, X, scale * G, constraint=adafw.LInfBall(0.5)).rows
+        assert row.kappa == pytest.approx(1.0)
+        assert row.gap == pytest.approx(scale * float(G @ X + 0.5 * G.abs().sum()))

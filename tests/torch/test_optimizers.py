@@ -249,6 +249,15 @@ def test_rescale_diameter_divides_by_the_diameter():
     torch.testing.assert_close(p.detach(), torch.full((4,), -1.0, dtype=torch.float64))
 
 
+def test_a_set_of_one_point_has_no_diameter_to_divide_by():
+    p = nn.Parameter(torch.tensor([1.5], dtype=torch.float64))
+    group = [{"params": [p], "constraint": SETS["simplex"]}]
+    p.grad = torch.ones_like(p)
+    for rescale in ("diameter", "gradient", "short"):
+        SFW(group, lr=0.2, rescale=rescale).step()
+        assert p.item() == 1.5
+
+
 # --- torch's habits ------------------------------------------------------------------------------
 
 
@@ -766,6 +775,7 @@ def test_a_frozen_parameter_outside_its_set_is_refused_when_it_starts_to_move():
             lambda p: SFW(p, lr=0.1, rescale="norm"),
             "rescale must be None, 'gradient', 'diameter' or 'short'",
         ),
+        (lambda p: SFW(p, lr=0.1, rescale=""), "rescale must be None, 'gradient'"),
         (lambda p: SFW([{"params": p, "constraint": SETS["l1"]}], lr=1.5), "as it is the step"),
     ],
 )

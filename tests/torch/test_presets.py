@@ -162,6 +162,46 @@ def test_auto_gives_each_kind_of_tensor_its_norm():
     assert kinds == ["NewtonSchulzBall", "NewtonSchulzBall", "RMSBall", "RMSBall"]
 
 
+def test_scion_counts_the_entries_of_a_kernel():
+    (p,) = tensors([(4, 3, 2, 2)])
+    for norm, factor in (("sign", 1 / 12), ("row", 1 / math.sqrt(12)), ("column", 2.0),
+                         ("embedding", math.sqrt(12))):  # fmt: skip
+        optimizer = Scion([p], lr=0.1, norm=norm, scale=5.0)
+        assert optimizer.set_of(optimizer.param_groups[0], p).radius == pytest.approx(5 * factor)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+def test_tensors_of_one_group_have_steps_as_long_as_their_shapes_say(fused):
+    params = tensors([(8, 5), (2, 3), (4, 5)])
+    xs = [p.detach().clone() for p in params]
+    optimizer = Scion(params, lr=0.05, momentum=0.0, norm="sign", scale=3.0, fused=fused)
+    for gs in gradients(params, 3):
+        optimizer.step()
+        xs = [0.95 * x - 0.15 * g.sign() / x.shape[1] for x, g in zip(xs, gs, strict=True)]
+    close(params, xs, 1e-14)
+
+
+@pytest.mark.parametrize("norm", ["spectral", "conv", "row", "column", "embedding"])
+def test_norms_of_matrices_are_not_for_vectors(norm):
+    with pytest.raises(ValueError, match=f"norm='{norm}' is for matrices"):
+        Scion(tensors([(3,)]), norm=norm)
+
+
+@pytest.mark.parametrize("betas", [(0.0, 0.9), (0.9, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("fused", [None, False])
+def test_either_beta_of_lion_may_be_zero(betas, fused):
+    (p,) = tensors([(7,)])
+    x, m = p.detach().clone(), 0.0
+    optimizer = Lion([p], 0.1, betas, 0.5, fused=fused)
+    for (g,) in gradients([p], 8):
+        optimizer.step()
+        x = 0.95 * x - 0.1 * (betas[0] * m + (1 - betas[0]) * g).sign()
+        m = betas[1] * m + (1 - betas[1]) * g
+    close([p], [x], 1e-14)
+    if any(betas):
+        torch.testing.assert_close(optimizer.state[p]["momentum"], m, rtol=0, atol=1e-14)
+
+
 # --- the one form, as Frank-Wolfe ----------------------------------------------------------------
 
 
@@ -340,6 +380,24 @@ def test_radii_follow_a_schedule_and_resume():
         SFW([{"params": [point], "constraint": hull}], lr=0.1, radius_scale=2.0)
 
 
+def test_a_schedule_sets_all_radii_and_goes_on_from_a_saved_count():
+    held = [{"params": [p], "constraint": adafw.LInfBall(1.0)}
+            for p in tensors([(2,), (3,)], scale=0.01)]  # fmt: skip
+    optimizer = SFW(held, lr=0.5)
+    schedule = RadiusSchedule(optimizer, lambda t: 3.0 - t)
+    for scale in (2.0, 1.0):
+        schedule.step()
+        assert [group["radius_scale"] for group in optimizer.param_groups] == [scale, scale]
+    assert schedule.state_dict() == {"t": 2}
+    with pytest.raises(ValueError, match=r"factor\(t\) must be a number that is finite and > 0"):
+        schedule.step()
+    schedule.load_state_dict({"t": 1})
+    assert schedule.state_dict() == {"t": 1}
+    assert [group["radius_scale"] for group in optimizer.param_groups] == [2.0, 2.0]
+    with pytest.raises(ValueError, match=r"factor\(t\) must be a number that is finite and > 0"):
+        RadiusSchedule(optimizer, lambda t: 0.0)
+
+
 # --- as torch optimizers ------------------------------------------------------------------------
 
 
@@ -437,6 +495,88 @@ def test_adamw_takes_its_own_numbers(kind, fused):
     assert [float(first.state[p]["step"]) for p in ours] == [6, 6]
 
 
+def test_each_group_of_adamw_has_its_own_numbers():
+    numbers = [{"lr": 0.05, "weight_decay": 0.3}, {"lr": 0.02, "weight_decay": 0.0}]
+    ours, theirs = tensors([(4, 3), (5,)]), tensors([(4, 3), (5,)])
+    first = Muon([{"params": [p], "adamw": True, **n} for p, n in zip(ours, numbers, strict=True)])
+    second = torch.optim.AdamW(
+        [{"params": [p], **n} for p, n in zip(theirs, numbers, strict=True)], betas=(0.9, 0.95)
+    )
+    for gs in gradients(ours, 4):
+        for p, g in zip(theirs, gs, strict=True):
+            p.grad = g
+        first.step()
+        second.step()
+    close(ours, [p.detach() for p in theirs], 1e-13)
+
+
+def test_the_numbers_of_adamw_are_checked_and_bound_by_no_ball():
+    for wrong, message in (({"adamw_betas": (0.9, 1.0)}, "b2 of betas must be"),
+                           ({"adamw_betas": 0.9}, "betas must be a pair"),
+                           ({"adamw_eps": -1.0}, "adamw_eps must be a num")):  # fmt: skip
+        for kind in (Muon, Scion, Lion, Signum):
+            with pytest.raises(ValueError, match=message):
+                kind(tensors([(9, 4)]), **wrong)
+    group = {"params": tensors([(5,)]), "adamw": True, "lr": 20.0, "weight_decay": 0.1}
+    assert Muon([group]).param_groups[0]["lr"] == 20.0
+
+
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("kind", [Muon, Lion, Signum, Scion])
+def test_ascent_is_descent_on_the_negative(kind, fused):
+    """In the balls and beside them, alone and several at once."""
+    ends = []
+    for sign in (1, -1):
+        params = tensors([(4, 3), (4, 3), (5,)], scale=0.1)
+        groups = [{"params": params[:2]}, {"params": params[2:], "adamw": True}]
+        optimizer = kind(groups, lr=0.05, fused=fused, maximize=sign < 0)
+        for gs in gradients(params, 3):
+            for p, g in zip(params, gs, strict=True):
+                p.grad = sign * g
+            optimizer.step()
+        ends.append(params)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
+def test_muon_hands_its_options_to_the_ball():
+    (p,) = tensors([(6, 4)])
+    group = {"params": [p], "split": 3}
+    optimizer = Muon([group], lmo="torch", ns_coefficients=[2.0, -1.5, 0.5], ns_steps=3, eps=0.25)
+    ball = optimizer.unit_ball(optimizer.param_groups[0], p)
+    assert (ball.radius, ball.split, ball.coefficients) == (1.0, 3, (2.0, -1.5, 0.5))
+    assert (ball.steps, ball.eps) == (3, 0.25)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+def test_a_default_device_that_is_not_the_parameter_s_does_not_matter(fused):
+    ends = []
+    for device in ("cpu", "meta"):
+        params = tensors([(4, 3), (3, 4), (4, 3), (5,)], torch.float32)
+        groups = [{"params": params[:3]}, {"params": params[3:], "adamw": True}]
+        wanted = list(gradients(params, 2))
+        with torch.device(device):
+            optimizer = Muon(groups, lr=0.05, fused=fused)
+            for gs in wanted:
+                for p, g in zip(params, gs, strict=True):
+                    p.grad = g
+                optimizer.step()
+        ends.append(params)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
+def test_a_loaded_count_of_adamw_is_a_copy():
+    (p,), (q,) = tensors([(3,)]), tensors([(3,)])
+    first, second = (Muon([{"params": [x], "adamw": True, "lr": 0.01}]) for x in (p, q))
+    for gs in gradients([p], 2):
+        p.grad = gs[0]
+        first.step()
+    second.load_state_dict(first.state_dict())
+    first.step()
+    assert float(first.state[p]["step"]) == 3
+    assert float(second.state[q]["step"]) == 2
+    assert not torch.equal(first.state[p]["exp_avg"], second.state[q]["exp_avg"])
+
+
 @pytest.mark.parametrize("kind", PRESETS)
 def test_presets_train_have_a_set_a_table_and_a_gap(kind):
     model = network()
@@ -483,6 +623,25 @@ def test_the_table_names_set_radius_gamma_and_pair():
     assert line.split()[3:] == ["LInfBall", "4", "0.1", "(0.4,", "0.25)", "inside"]
 
 
+def test_the_table_has_a_line_for_parameters_of_every_kind():
+    empty, scalar = nn.Parameter(torch.zeros(0, 3)), nn.Parameter(torch.tensor(0.5))
+    bare = nn.Parameter(torch.zeros(2, 3, device="meta"))
+    half = nn.Parameter(torch.tensor([0.3], dtype=torch.bfloat16))  # rounded to 0.3008
+    groups = [{"params": [empty, bare, scalar], "constraint": adafw.LInfBall(1.0)},
+              {"params": [half], "constraint": adafw.LInfBall(0.3), "lr": 0.2}]  # fmt: skip
+    lines = [line.split()[2:] for line in SFW(groups, lr=0.1).describe().splitlines()[1:]]
+    assert lines == [
+        ["0x3", "LInfBall", "1", "0.1", "(0.1,", "1)"],
+        ["2x3", "LInfBall", "1", "0.1", "(0.1,", "1)"],
+        ["scalar", "LInfBall", "1", "0.1", "(0.1,", "1)", "inside"],
+        ["1", "LInfBall", "0.3", "0.2", "(0.06,", "3.333)", "inside"],
+    ]
+    rest = {"params": tensors([(4,)]), "adamw": True, "lr": 0.02, "weight_decay": 0.3}
+    held = [{"params": tensors([(9, 4)], scale=0.01)}, rest]
+    line = Muon(held, lr=0.5, weight_decay=0.1).describe().splitlines()[2]
+    assert line.split()[2:] == ["4", "none", "(AdamW)", "(0.02,", "0.3)"]
+
+
 def test_stacked_matrices_are_steps_of_each():
     """Query, key and value in one weight, and experts in a tensor of three dimensions."""
     (qkv, experts), gs = tensors([(6, 4), (3, 2, 4)]), tensors([(6, 4)], seed=1)
@@ -493,6 +652,7 @@ def test_stacked_matrices_are_steps_of_each():
     for i, p in enumerate(parts):
         p.grad = g[2 * i : 2 * i + 2].clone()
     for make in (lambda p, **k: Muon([{"params": p, **k}], lr=0.1, adjust_lr_fn="match_rms_adamw"),
+                 lambda p, **k: Muon([{"params": p, **k}], lr=0.1, lmo="exact"),
                  lambda p, **k: Scion([{"params": p, **k}], lr=0.1)):  # fmt: skip
         make([qkv, experts], split=3).step()
         make(parts).step()
@@ -522,6 +682,8 @@ def test_stacked_matrices_are_steps_of_each():
         (lambda p: Lion([{"params": p, "constraint": adafw.LInfBall(1.0)}]), "makes its own ball"),
         (lambda p: Muon(p, fused=True), "fused=True needs a compiled update, but there is one for"),
         (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, betas=(0.9, 0.9),
+                       nesterov=True), "nesterov must be False where betas are given"),
+        (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, betas=(0.9, 0.9), momentum=0.0,
                        nesterov=True), "nesterov must be False where betas are given"),
         (lambda p: SFW([{"params": p, "constraint": None}], lr=0.1, start="one"),
          "start must be 'gradient' or 'zero', got 'one'"),

@@ -186,6 +186,43 @@ def test_a_head_is_the_last_linear_layer_if_something_comes_before_it():
     two = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Conv1d(2, 2, 1))
     of = kinds(constrain(two, recipe="muon", show=False))
     assert [n for n in ("0.weight", "1.weight", "2.weight") if "adamw" in of[n]] == ["1.weight"]
+    images = nn.Sequential(nn.Conv1d(2, 3, 1), nn.Flatten(), nn.Linear(3, 4))
+    of = kinds(constrain(images, recipe="muon", show=False))
+    assert [n for n in ("0.weight", "2.weight") if "adamw" in of[n]] == ["2.weight"]
     embedded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     of = kinds(constrain(embedded, recipe="scion", show=False))
     assert (of["0.weight"]["norm"], of["1.weight"]["norm"]) == ("embedding", "sign")
+
+
+def test_bags_of_embeddings_are_embeddings_and_projections_by_themselves_are_whole():
+    bag = nn.Sequential(nn.EmbeddingBag(5, 3), nn.Linear(3, 3), nn.Linear(3, 5))
+    of = kinds(constrain(bag, recipe="scion", show=False))
+    assert [of[f"{i}.weight"]["norm"] for i in range(3)] == ["embedding", "spectral", "sign"]
+    apart = nn.Sequential(nn.MultiheadAttention(8, 2, kdim=4, vdim=6), nn.Linear(8, 3))
+    of = kinds(constrain(apart, recipe="muon", show=False))
+    for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+        assert of[f"0.{name}"].get("split", 1) == 1
+    with pytest.raises(ValueError, match=r"split of '1\.\*' must be an integer >= 1, got 0"):
+        constrain(bag, recipe="muon", split={"1.*": 0}, show=False)
+
+
+def test_scalars_are_named_in_the_table(capsys):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.weight = (
+                nn.Parameter(torch.tensor(1.0)),
+                nn.Parameter(torch.ones(3, 2)),
+            )
+
+    constrain(Scaled(), recipe="muon")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:4] == ["scale", "Scaled", "scalar", "bias"]
+    assert lines[2].split()[:4] == ["weight", "Scaled", "3x2", "hidden"]
+
+
+def test_layers_that_normalise_images_are_no_matrices():
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm((3, 4)), nn.Linear(4, 2))
+    of = kinds(constrain(model, recipe="scion", show=False))
+    assert [of[f"{i}.weight"]["norm"] for i in range(3)] == ["spectral", "rms", "sign"]
+    assert of["1.weight"]["scale"] == 8.0

@@ -15,16 +15,21 @@ from torch import nn
 
 import adafw
 from adafw.torch import (
+    ORGFW,
     SFW,
+    SVRF,
     AdaGrad,
     AdamSFW,
     AdaSFW,
     AMSGrad,
     Lion,
+    Monitor,
     Muon,
     NewtonSchulzBall,
     Scion,
     Signum,
+    constrain,
+    gap,
     make_feasible,
 )
 from adafw.torch.owners import Job, _owners
@@ -158,6 +163,7 @@ MIXED = [
     ((3, 2, 2), adafw.L2Ball(0.7), {}),
     ((4, 6), NewtonSchulzBall(0.6, 2), {}),
     ((48, 3), NewtonSchulzBall(0.6, 2), {}),
+    ((72, 2, 3), NewtonSchulzBall(0.5), {}),
     ((7,), None, {}),
 ]
 INNER = [{"inner_steps": 1 + i % 3} for i in range(len(MIXED))]
@@ -354,3 +360,137 @@ def test_where_an_entry_of_a_part_lies_in_the_whole():
         assert torch.equal(shard.global_index(flat, part.shape), part.reshape(-1))
         assert torch.equal(shard.part(whole, part), part)
         assert torch.equal(shard.part(torch.tensor(7), part), torch.full(part.shape, 7))
+
+
+def in_silence(world, work):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's own, about its own
+        return in_threads(world, work)
+
+
+def test_what_needs_whole_tensors_refuses_shards():
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        p = nn.Parameter(distribute_tensor(torch.zeros(4, 3), mesh, [Shard(0)]))
+        groups = [{"params": [p], "names": ["w"], "constraint": adafw.LInfBall(1.0)}]
+        told = []
+        for act in (
+            lambda: gap(nn.Linear(2, 1), nn.functional.mse_loss, [], groups),
+            lambda: Monitor(SFW(groups, lr=0.1)),
+            lambda: SVRF(groups, lr=0.1),
+            lambda: ORGFW(groups, lr=0.1),
+        ):
+            with pytest.raises(TypeError, match="on whole tensors, but parameter 'w'") as error:
+                act()
+            told.append(str(error.value).split()[0])
+        return told
+
+    assert in_silence(2, work) == 2 * [["gap", "Monitor", "SVRF", "ORGFW"]]
+
+
+def test_sums_that_are_still_to_be_made_are_no_parameter():
+    from torch.distributed.tensor import DTensor, Partial, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        p = nn.Parameter(DTensor.from_local(torch.zeros(4, 3), mesh, [Partial()]))
+        with pytest.raises(TypeError, match="sharded over one mesh dimension and replicated"):
+            SFW([{"params": [p], "constraint": None}], lr=0.1)
+
+    in_silence(2, work)
+
+
+def test_names_are_those_of_the_plain_model_under_data_parallelism():
+    def work():
+        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        wrapped = nn.parallel.DistributedDataParallel(model)
+        rules = {"1.*": None}
+        groups = constrain(wrapped, adafw.LInfBall, radius=1.0, rules=rules, show=False)
+        return [group["names"] for group in groups]
+
+    assert in_silence(1, work) == [[["0.weight", "0.bias"], ["1.weight", "1.bias"]]]
+
+
+def test_tensors_of_several_precisions_go_to_their_owners():
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    def moved(place):
+        rng = torch.Generator().manual_seed(0)
+        params = [nn.Parameter(place(torch.zeros(4, 3, dtype=dtype)))
+                  for dtype in (torch.float32, torch.float64, torch.float64)]  # fmt: skip
+        optimizer = SFW([{"params": params, "constraint": adafw.NuclearBall(1.5)}], lr=0.3)
+        for p in params:
+            g = torch.randn(4, 3, generator=rng, dtype=torch.float64)
+            p.grad = place(g.to(p.dtype))
+        optimizer.step()
+        return [(p.full_tensor() if hasattr(p, "full_tensor") else p).detach() for p in params]
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        return moved(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
+
+    for found in in_silence(2, work):
+        for a, b in zip(found, moved(lambda x: x), strict=True):
+            assert a.dtype is b.dtype
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12 if a.dtype.itemsize == 8 else 1e-6)
+
+
+def test_the_vertex_of_a_gradient_that_is_nowhere_negative():
+    """0 is a vertex of the unit simplex, and the best one there; ranks without a part have none."""
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    g = torch.tensor([[2.0, 1.0], [0.0, 3.0], [0.0, 0.0]], dtype=torch.float64)
+    balls = (adafw.UnitSimplex(2.0), adafw.Simplex(0.6), adafw.L1Ball(2.0))
+    cases = [(kind, ball, h) for kind in (SFW, AdaSFW) for ball in balls for h in (g, 1 + g)]
+
+    def moved(place):
+        found = []
+        for kind, ball, h in cases:
+            p = nn.Parameter(place(torch.full((3, 2), 0.1, dtype=torch.float64)))
+            optimizer = kind([{"params": [p], "constraint": ball}], lr=0.5)
+            p.grad = place(h)
+            optimizer.step()
+            found.append((p.full_tensor() if hasattr(p, "full_tensor") else p).detach())
+        return found
+
+    def work():
+        mesh = init_device_mesh("cpu", (4,))
+        return moved(lambda x: distribute_tensor(x, mesh, [Shard(0)]))
+
+    expected = moved(lambda x: x)
+    for found in in_silence(4, work):
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_a_set_of_one_point_has_no_diameter_to_divide_by():
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        place = lambda x: distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
+        p = nn.Parameter(place(torch.tensor([1.5], dtype=torch.float64)))
+        group = [{"params": [p], "constraint": adafw.Simplex(1.5)}]
+        for rescale in ("diameter", "gradient", "short"):
+            p.grad = place(torch.ones(1, dtype=torch.float64))
+            SFW(group, lr=0.2, rescale=rescale).step()
+        return p.full_tensor().item()
+
+    assert in_silence(2, work) == [1.5, 1.5]
+
+
+def test_copies_that_are_not_finite_spread_as_parts_do():
+    from torch.distributed.tensor import Replicate, distribute_tensor, init_device_mesh
+
+    def work():
+        mesh = init_device_mesh("cpu", (2,))
+        place = lambda x: distribute_tensor(x, mesh, [Replicate()])  # noqa: E731
+        p = nn.Parameter(place(torch.zeros(4, 3)))
+        optimizer = SFW([{"params": [p], "constraint": adafw.NuclearBall(1.0)}], lr=0.1)
+        p.grad = place(torch.full((4, 3), torch.nan))
+        optimizer.step()
+        return bool(torch.isnan(p.full_tensor()).all())
+
+    assert in_silence(2, work) == [True, True]

@@ -167,6 +167,14 @@ def test_only_plain_contiguous_tensors_of_one_kind_are_taken():
     assert not lists.alike([x.half(), x.half()])
     assert not lists.alike([x, torch._neg_view(x)])
 
+    class Own(torch.Tensor):
+        pass
+
+    own = x.clone().as_subclass(Own)
+    assert not lists.alike([own, x])
+    assert not lists.alike([x, x, own])
+    assert not lists.is_plain(own)
+
 
 def test_lists_know_linf_balls_only():
     options = {"fused": None, "constraint": adafw.LInfBall(1.0), "rescale": None, "lr": 0.1,
@@ -315,3 +323,58 @@ def test_compiled_updates_are_refused_where_there_is_none(name):
     group = [{"params": [nn.Parameter(torch.zeros(5))], "constraint": box}]
     with pytest.raises(ValueError, match="for LInfBall, Box, L1Ball, L2Ball, KSparse only, not"):
         AdaSFW(group, lr=0.1, fused=True)
+
+
+@pytest.mark.parametrize("kind", [AdaSFW, AdamSFW])
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_the_bound_on_inner_steps_holds_in_compiled_updates(kind, name):
+    """Steps that would be longer than the bound by far."""
+    ball = ADAPTIVE[name]
+    ends = [nn.Parameter(ball.start((7,), torch.float64)) for _ in range(2)]
+    for p, fused in zip(ends, (True, False), strict=True):
+        group = [{"params": [p], "constraint": ball}]
+        optimizer = kind(group, lr=10.0, inner_steps=2, max_step=0.01, fused=fused)
+        p.grad = torch.linspace(-2.0, 3.0, 7, dtype=torch.float64)
+        optimizer.step()
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-12)
+    start = ball.start((7,), torch.float64)
+    vertex = ball.lmo(torch.linspace(-2.0, 3.0, 7, dtype=torch.float64))
+    # The second vertex is the first one, or near it on a round ball.
+    moved = start + (1 - 0.99**2) * (vertex - start)
+    torch.testing.assert_close(ends[0].detach(), moved, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [MAKERS["sfw"], MAKERS["adasfw5"], MAKERS["adamsfw"]])
+def test_a_ball_of_ones_own_is_not_taken_for_the_one_it_is_made_of(make):
+    class Still(adafw.LInfBall):
+        def lmo(self, g):
+            assert g.shape == (3, 1)
+            return torch.full_like(g, 0.25)
+
+    params = [nn.Parameter(torch.full((3, 1), 0.25)) for _ in range(2)]
+    optimizer = make([{"params": params, "constraint": Still(1.0)}])
+    for p in params:
+        p.grad = torch.tensor([[1.0], [-2.0], [3.0]])
+    optimizer.step()
+    assert all((p == 0.25).all() for p in params)
+
+
+def test_a_gradient_laid_out_otherwise_is_refused_where_compiled_code_is_asked_for():
+    p = nn.Parameter(torch.zeros(4, 3))
+    optimizer = AdamSFW([{"params": [p], "constraint": adafw.LInfBall(1.0)}], lr=0.1, fused=True)
+    p.grad = torch.ones(3, 4).t()
+    with pytest.raises(ValueError, match=r"fused=True needs contiguous tensors .* its gradient"):
+        optimizer.step()
+    assert not p.any()
+
+
+@pytest.mark.parametrize(("size", "k"), [(7, 3), (7, 6), (5000, 2047), (5000, 2048), (5000, 3000)])
+def test_of_entries_that_are_all_equal_the_first_are_taken(size, k):
+    ball, g = adafw.KSparse(0.3, k), torch.ones(size, dtype=torch.float64)
+    g[::2] = -1
+    p = nn.Parameter(torch.zeros_like(g))
+    optimizer = AdaSFW([{"params": [p], "constraint": ball}], lr=10.0, inner_steps=1, fused=True)
+    p.grad = g.clone()
+    optimizer.step()
+    expected = torch.where(torch.arange(size) < k, -0.3 * g, torch.zeros_like(g))
+    torch.testing.assert_close(p.detach(), expected)

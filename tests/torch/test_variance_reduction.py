@@ -286,3 +286,187 @@ def test_the_size_of_a_batch_is_that_of_its_targets():
         (mask, {"a": mask, "b": y}),
     ):
         assert batch_size(batch) == 7
+
+
+def steps_of(kind, gradients, dtype=torch.float64, **options):
+    """An optimizer of one number in [-1e6, 1e6], and a closure that hands on what is listed."""
+    p = nn.Parameter(torch.zeros(1, dtype=dtype))
+    optimizer = kind([{"params": [p], "constraint": adafw.LInfBall(1e6)}], lr=1e-9, **options)
+    listed = iter(gradients)
+
+    def closure(batch=None):
+        g = next(listed)
+        p.grad = None if g is None else torch.full_like(p, g)
+        return 0.0
+
+    return p, optimizer, closure
+
+
+def test_nothing_is_forgotten_with_forgetting_zero():
+    """g_t = g_{t-1} + grad_B(x_t) - grad_B(x_{t-1})."""
+    p, optimizer, closure = steps_of(ORGFW, [5.0, 2.0, 10.0], forgetting=0.0)
+    optimizer.step(closure)
+    optimizer.step(closure)
+    assert optimizer.state[p]["estimate"].item() == 5 + 10 - 2
+    p, optimizer, closure = steps_of(ORGFW, [5.0, 2.0, 10.0])
+    optimizer.step(closure)
+    optimizer.step(closure)
+    rho = 2 ** (-2 / 3)
+    assert optimizer.state[p]["estimate"].item() == pytest.approx(10 + (1 - rho) * (5 - 2))
+
+
+def test_half_precision_is_summed_and_subtracted_in_single():
+    gradients = [256.0, 1.0, 1.0, -1.0, 256.0]
+    p, optimizer, closure = steps_of(SPIDERFW, gradients, torch.bfloat16)
+    optimizer.snapshot(closure, [torch.zeros(1)] * 3)
+    assert optimizer.state[p]["estimate"].item() == 258 / 3
+    optimizer.step(closure)
+    assert optimizer.state[p]["estimate"].item() == 258 / 3 + 257
+    assert optimizer.state[p]["estimate"].dtype is torch.float32
+
+
+def test_no_gradient_at_the_anchor_counts_as_zero():
+    p, optimizer, closure = steps_of(SPIDERFW, [3.0, None, 5.0])
+    optimizer.snapshot(closure, [torch.zeros(2)])
+    optimizer.step(closure)
+    assert optimizer.state[p]["estimate"].item() == 8
+
+
+def test_a_parameter_that_a_snapshot_does_not_reach_has_the_gradient_zero():
+    p, optimizer, closure = steps_of(SVRF, [3.0, None])
+    optimizer.snapshot(closure, [torch.zeros(2)])
+    assert optimizer.state[p]["estimate"].item() == 3
+    optimizer.snapshot(closure, [torch.zeros(2)])
+    assert optimizer.state[p]["estimate"].item() == 0
+    p, optimizer, closure = steps_of(SVRF, [None, None, 4.0])
+    optimizer.snapshot(closure, [torch.zeros(2)])
+    optimizer.step(closure)
+    assert p.item() < 0
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_a_group_at_learning_rate_zero_stays_and_lets_others_move(kind):
+    model, batches = problem()
+    still, moving = list(model[0].parameters()), list(model[3].parameters())
+    groups = [{"params": still, "constraint": BALL, "lr": 0.0},
+              {"params": moving, "constraint": BALL}]  # fmt: skip
+    make_feasible(groups)
+    optimizer = kind(groups, lr=0.1)
+    closure = partial(closure_of, model, optimizer)
+    if kind.snapshots:
+        optimizer.snapshot(closure, batches)
+    before = [p.detach().clone() for p in still + moving]
+    for batch in batches:
+        optimizer.step(partial(closure, batch))
+    same = [torch.equal(a, b) for a, b in zip(before, still + moving, strict=True)]
+    assert same == [True, True, False, False]
+    if not kind.snapshots:
+        assert not any(optimizer.state.get(p) for p in still)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_gradients_that_are_not_finite_are_refused_at_every_point(kind):
+    good = [1.0] if kind is ORGFW else [1.0, 1.0, 1.0]
+    p, optimizer, closure = steps_of(kind, [*good, 2.0, float("nan")])
+    if kind.snapshots:
+        optimizer.snapshot(closure, [torch.zeros(1)])
+    optimizer.step(closure)
+    before = p.item()
+    with pytest.raises(ValueError, match=r"gradient of parameter 0 .* must be finite"):
+        optimizer.step(closure)
+    assert p.item() == before
+    if kind.snapshots:
+        _, optimizer, closure = steps_of(kind, [1.0, float("inf")])
+        with pytest.raises(ValueError, match=r"gradient of parameter 0 .* must be finite"):
+            optimizer.snapshot(closure, [torch.zeros(1)] * 2)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_a_decay_beside_the_set_is_refused(kind):
+    with pytest.raises(ValueError, match=r"weight_decay must be 0, got 0.5"):
+        steps_of(kind, [], weight_decay=0.5)
+
+
+def test_a_gap_in_which_not_every_parameter_has_a_part():
+    model = nn.ModuleDict({"used": nn.Linear(4, 1), "unused": nn.Linear(4, 1)}).double()
+    _, batches = problem()
+    ball, empty = adafw.L1Ball(2.0), nn.Parameter(torch.zeros(0, 4, dtype=torch.float64))
+    groups = [{"params": [empty, *model.parameters()], "constraint": ball}]
+    value = gap(model["used"], nn.functional.mse_loss, batches, groups)
+    used = [{"params": list(model["used"].parameters()), "constraint": ball}]
+    assert value == gap(model["used"], nn.functional.mse_loss, batches, used) > 0
+
+
+def test_losses_and_right_answers_are_means_over_the_data():
+    """Batches of 8, 8 and 6: the mean of their means would be another number."""
+    model, batches = problem()
+    x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+    right = lambda out, target: (out > 0) == (target > 0)  # noqa: E731
+    loss, accuracy = evaluate(model, nn.functional.mse_loss, batches, right)
+    with torch.no_grad():
+        assert loss == pytest.approx(nn.functional.mse_loss(model(x), y).item(), rel=1e-14)
+        assert accuracy == pytest.approx(right(model(x), y).double().mean().item(), rel=1e-14)
+    with pytest.raises(ValueError, match="loader must go through the data once"):
+        evaluate(model, nn.functional.mse_loss, [], right)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW, ORGFW])
+def test_at_learning_rate_zero_the_loss_is_made_once_and_nothing_moves(kind):
+    model, batches = problem()
+    optimizer = kind(groups_of(model), lr=0.0)
+    before, losses = [p.detach().clone() for p in model.parameters()], []
+
+    def closure():
+        losses.append(closure_of(model, optimizer, batches[0]))
+        return losses[-1]
+
+    assert optimizer.step(closure) is losses[0]
+    assert len(losses) == 1
+    assert losses[0].requires_grad
+    optimizer.step()  # how torch's distributed checkpoints have the state made
+    for p, x in zip(model.parameters(), before, strict=True):
+        assert torch.equal(p, x)
+        assert set(optimizer.state[p]) == {"anchor", "estimate", "step"}
+
+
+def test_a_gap_can_be_asked_for_where_gradients_are_off():
+    model, batches = problem()
+    groups = constrain(model, adafw.LInfBall, diameter=6.0, show=False)
+    value = gap(model, nn.functional.mse_loss, batches, groups)
+    with torch.no_grad():
+        assert gap(model, nn.functional.mse_loss, batches, groups) == value
+        assert not torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_frozen_parameters_are_no_part_of_a_snapshot(kind):
+    """Not even where they lie outside the set: they are checked when they begin to move."""
+    model, batches = problem()
+    groups = groups_of(model)
+    frozen = model[0].weight.requires_grad_(False)
+    frozen.fill_(9.0)
+    optimizer = kind(groups, lr=0.1)
+    optimizer.snapshot(partial(closure_of, model, optimizer), batches)
+    optimizer.step(partial(closure_of, model, optimizer, batches[0]))
+    assert not optimizer.state.get(frozen)
+    assert (frozen == 9).all()
+    assert all(optimizer.state[p]["begun"] for p in model.parameters() if p is not frozen)
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_options_that_no_optimizer_has_are_refused(kind):
+    for name in ("amsgrad", "momentum", "forgetting"):
+        with pytest.raises(TypeError, match=f"{kind.__name__} has no option {name}"):
+            steps_of(kind, [], **{name: 0.9})
+    for flags in ({"maximize": True}, {"foreach": False}, {"masters": True}, {"fused": False}):
+        _, optimizer, _ = steps_of(kind, [], **flags)
+        assert optimizer.param_groups[0].items() >= flags.items()
+
+
+@pytest.mark.parametrize("kind", [SVRF, SPIDERFW])
+def test_estimates_of_an_ascent_are_those_of_the_gradient(kind):
+    for maximize in (False, True):
+        p, optimizer, closure = steps_of(kind, [3.0, 1.0, 2.0], maximize=maximize)
+        optimizer.snapshot(closure, [torch.zeros(2)])
+        optimizer.step(closure)
+        assert (p.item() > 0) is maximize

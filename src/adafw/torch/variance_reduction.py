@@ -18,7 +18,7 @@ Snapshots are taken by the caller, once per epoch:
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from adafw import checks
 from adafw.torch import sharded, updates
 from adafw.torch.base import ConstrainedOptimizer
 from adafw.torch.feasible import name_of
-from adafw.torch.groups import check_gradient, state_dtype
+from adafw.torch.groups import Flags, check_gradient, state_dtype
 from adafw.torch.optimizers import check_rescale, step_size_of
 from adafw.torch.typing import Batch, Closure, Group, Params, State
 from adafw.torch.updates import Update
@@ -53,6 +53,8 @@ class RecursiveOptimizer(ConstrainedOptimizer):
     snapshots: ClassVar[bool]
     #: Whether the anchor follows every step; else it stays at the snapshot.
     follows: ClassVar[bool]
+    #: Options beside lr, rescale and those that all optimizers have.
+    own: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -63,7 +65,10 @@ class RecursiveOptimizer(ConstrainedOptimizer):
         weight_decay: float = 0.0,
         **options: Any,
     ) -> None:
-        super().__init__(params, {"lr": lr, "rescale": rescale, **options}, weight_decay, None)
+        own = {name: options.pop(name) for name in self.own if name in options}
+        fused = options.pop("fused", None)
+        defaults = {"lr": lr, "rescale": rescale, **own}
+        super().__init__(params, defaults, weight_decay, fused, cast(Flags, options))
 
     def check_options(self, group: Group) -> None:
         super().check_options(group)
@@ -225,6 +230,7 @@ class ORGFW(RecursiveOptimizer):
     """
 
     snapshots, follows = False, True
+    own = ("forgetting",)
 
     def __init__(
         self,
