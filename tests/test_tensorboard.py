@@ -45,3 +45,17 @@ def test_a_run_can_be_looked_at_while_it_goes_on(tmp_path):
         assert log.Tensors("accuracy")[-1].step == step
         assert "loss" not in log.Tags()["tensors"]
     board.close()
+
+
+def test_what_was_logged_is_in_the_file_when_the_call_returns(tmp_path):
+    """Whoever is killed then has lost nothing: closing adds no byte."""
+    pytest.importorskip("tensorboard.summary")
+    board = TensorBoard(tmp_path)
+    sizes = []
+    for step in range(5):
+        board.log(step, {f"layer {k}": k / 10 for k in range(60)})
+        (file,) = tmp_path.iterdir()
+        sizes.append(file.stat().st_size)
+    board.close()
+    assert file.stat().st_size == sizes[-1]
+    assert len(set(np.diff(sizes))) == 1  # every call adds its own numbers

@@ -5,12 +5,17 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from adafw.cli import main
 from adafw.fitting import LinearModelFile
-from adafw.sklearn import FrankWolfeClassifier, FrankWolfeRegressor, FrankWolfeRegressorCV
+from adafw.sklearn import (
+    FrankWolfeClassifier,
+    FrankWolfeClassifierCV,
+    FrankWolfeRegressor,
+    FrankWolfeRegressorCV,
+)
 from sklearn import datasets
 
 
@@ -54,6 +59,28 @@ def test_cv_equals_the_estimator_and_is_written_down(data, tmp_path, capsys):
         np.testing.assert_allclose([float(row[column]) for row in rows], expected, atol=1e-4)
     assert "Choice of the radius" in (tmp_path / "r").read_text()
     assert "chosen by 3 folds (rule best)" in run(capsys, "info", tmp_path / "m")[1]
+
+
+def test_classes_have_their_weights_in_every_fold_and_along_the_path(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = (X[:, 0] + rng.normal(size=120) > 1.2).astype(int)  # one in six or so
+    np.save(tmp_path / "d.npy", np.column_stack([X, y]))
+    words = ["--radius", "cv", "--folds", 3, "--seed", 7, "--class-weight", "balanced", "--json"]
+    files = ["-o", tmp_path / "m", "--radius-path", tmp_path / "p.csv"]
+    code, text, _ = run(capsys, "fit", tmp_path / "d.npy", *files, *words, "--tol", 1e-8)
+    assert code == 0
+    shown = json.loads(text)
+    folds = StratifiedKFold(3, shuffle=True, random_state=7)
+    same = FrankWolfeClassifierCV(cv=folds, class_weight="balanced", tol=1e-8).fit(X, y)
+    assert shown["settings"]["radius"] == pytest.approx(same.radius_)
+    np.testing.assert_allclose(shown["search"]["radii"], same.radii_)
+    np.testing.assert_allclose(shown["search"]["mean_scores"], same.scores_.mean(axis=1))
+    with open(tmp_path / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    (chosen,) = (row for row in rows if row["chosen"] == "1")
+    assert float(chosen["objective"]) == pytest.approx(same.value_, rel=1e-6)
+    assert float(chosen["objective"]) == pytest.approx(shown["certificate"][0]["value"], rel=1e-6)
 
 
 def test_path_alone(data, tmp_path, capsys):

@@ -104,6 +104,17 @@ def test_blocks_of_columns(arrays, several):
     assert (there.predict(pieces) == there.predict(A)).all()
 
 
+def test_scores_are_the_same_however_the_array_is_cut(arrays):
+    A, y, X, _ = arrays
+    one = FrankWolfeClassifier(radius=3.0).fit(A, y)
+    several = FrankWolfeRegressor(radius=3.0).fit(A, np.column_stack([y, A[:, 0], A[:, 1]]))
+    close = dict(rtol=1e-12, atol=1e-12)
+    for size in ((120, 5), (120, 14), (50, 5)):
+        cut = X.rechunk(size)
+        np.testing.assert_allclose(one.decision_function(cut), one.decision_function(A), **close)
+        np.testing.assert_allclose(several.predict(cut), several.predict(A), **close)
+
+
 def test_blocks_that_a_filter_has_emptied(arrays):
     """Of sizes that no one knows before they are made, some 0."""
     A, y, X, target = arrays

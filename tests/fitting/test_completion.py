@@ -74,6 +74,22 @@ def test_why_a_completion_ended(limits, status):
     assert {"max_iter": 2, "max_seconds": 0}.get(status, found.n_iter) == found.n_iter
 
 
+@pytest.mark.parametrize("max_iter", [0, 1, 2])
+def test_a_gap_is_not_below_the_true_one_where_singular_values_come_from_below(max_iter):
+    """Of larger matrices a few products find the norm to some percent only."""
+    rng, shape = np.random.default_rng(3), (150, 120)
+    rows, cols = (a.astype(np.int32) for a in np.nonzero(rng.random(shape) < 0.5))
+    y = rng.normal(size=len(rows))
+    view = Observed(rows, cols, shape, y, np.zeros(len(y)), losses.Squared())
+    found = complete(view, 20.0, 1e-3, Deadline(None), max_iter=max_iter)
+    assert found.status == ("converged" if max_iter == 2 else "max_iter")
+    X, G = found.left @ found.right.T, np.zeros(shape)
+    G[rows, cols] = 2 * (X[rows, cols] - y) / len(y)
+    gap = np.vdot(G, X) + 20 * np.linalg.norm(G, 2)
+    assert gap * (1 - 1e-9) <= found.gap <= gap + 1e-3 * found.value
+    assert found.lower_bound == found.value - found.gap
+
+
 def test_a_start_is_scaled_into_the_ball():
     left, right = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2))
     begun = complete(seen(), 1.5, 0.0, Deadline(0.0), start=(left, right))
