@@ -465,6 +465,45 @@ def test_the_vertex_of_a_gradient_that_is_nowhere_negative():
             torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("world", "dim"), [(2, 0), (3, 0), (2, 1), (3, 1)])
+def test_of_equal_entries_on_several_ranks_the_first_of_the_whole_is_taken(world, dim):
+    """Cut by columns, the first is not always on the first rank."""
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    places = [(0, 3), (1, 0), (2, 2)]  # the first in the last column, the second in the first
+    tied = [[places[i] for i in chosen] for chosen in ((0, 1), (1, 2), (0, 2), (0, 1, 2))]
+    balls = (adafw.L1Ball(2.0), adafw.Simplex(0.6), adafw.UnitSimplex(0.8))
+    kinds = (
+        lambda groups: SFW(groups, lr=1.0),
+        lambda groups: AdaSFW(groups, lr=0.5, inner_steps=1),
+    )
+    cases = [(make, ball, some) for make in kinds for ball in balls for some in tied]
+
+    def moved(place):
+        found = []
+        for make, ball, some in cases:
+            g = torch.full((3, 4), 0.5, dtype=torch.float64)
+            g[tuple(zip(*some, strict=True))] = -3.0
+            p = nn.Parameter(place(torch.as_tensor(ball.start((3, 4), torch.float64))))
+            optimizer = make([{"params": [p], "constraint": ball}])
+            p.grad = place(g)
+            optimizer.step()
+            found.append((p.full_tensor() if hasattr(p, "full_tensor") else p).detach())
+        return found
+
+    def work():
+        mesh = init_device_mesh("cpu", (world,))
+        return moved(lambda x: distribute_tensor(x, mesh, [Shard(dim)]))
+
+    expected = moved(lambda x: x)
+    for (_, ball, some), whole in zip(cases[: len(cases) // 2], expected, strict=False):
+        assert whole[some[0]] == ball.radius
+        assert whole.count_nonzero() == 1
+    for found in in_silence(world, work):
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
 def test_a_set_of_one_point_has_no_diameter_to_divide_by():
     from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
