@@ -79,6 +79,17 @@ def test_deadline_leaves_later_fits_at_their_start():
     assert fitted.notices[1].text == "3 of 4 classes were not started."
 
 
+def test_fits_that_were_not_started_stay_where_they_were_to_start():
+    A, targets = problem()
+    starts = [np.eye(40)[k] * (k + 1) / 2 for k in range(4)]
+    fitted = fit_targets(
+        Design(A), targets, plan(**LONG), starts=starts, deadline=Deadline(0.1)
+    )  # fmt: skip
+    for fit, start in zip(fitted.fits[1:], starts[1:], strict=True):
+        assert fit.status == "not started"
+        np.testing.assert_array_equal(fit.coef, start)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_deadline_is_that_of_all_classes_and_of_the_search(n_jobs):
     """No time left: nothing is searched, nothing runs, and what there is is told."""

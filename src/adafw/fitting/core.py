@@ -177,5 +177,6 @@ class _Crew:
         """The start point with its value and gap: what there is of a fit that never ran."""
         settings = replace(self.plan.settings, algorithm="FW", learning_rate="auto")
         plan = replace(self.plan, settings=settings)
-        fit = fit_linear(self.design, self.targets.vectors[k], plan, seconds=0.0)
+        vector, start = self.targets.vectors[k], self.starts[k]
+        fit = fit_linear(self.design, vector, plan, start=start, seconds=0.0)
         return replace(fit, status="not started")
