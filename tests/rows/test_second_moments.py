@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from adafw.rows import CentredRows, as_rows
+from adafw.rows.base import mean_weights
 
 
 @pytest.fixture
@@ -97,3 +98,21 @@ def test_products_in_pieces():
     x, w = rng.normal(size=1000), rng.normal(size=300)
     np.testing.assert_allclose(rows.dot(x), B @ x, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(rows.combine(w), w @ B, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_single_precision_weights_are_shared_out_in_double_precision(A, kind):
+    rng = np.random.default_rng(5)
+    weights = rng.random(40).astype(np.float32)
+    share = mean_weights(weights, 40)
+    assert share.dtype == np.float64
+    assert share.sum() == pytest.approx(1, abs=1e-15)
+    np.testing.assert_array_equal(mean_weights(None, 40), np.full(40, 1 / 40))
+    rows, exact = as_rows(kind(A)), weights.astype(np.float64)
+    mean = np.average(A, axis=0, weights=exact)
+    for found, wanted in (
+        (rows.variances(weights), np.average((A - mean) ** 2, axis=0, weights=exact)),
+        (rows.mean_squares(weights), np.average(A**2, axis=0, weights=exact)),
+    ):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
