@@ -169,3 +169,36 @@ def test_the_note_goes_to_a_terminal_unless_progress_is_off(tmp_path, wanted, li
     subprocess.run([sys.executable, "-c", DOT], env=env, stderr=theirs, check=True)
     os.write(theirs, b"end\n")
     assert os.read(ours, 4096).count(b"adafw: compiling") == lines
+
+
+def test_a_change_to_what_a_kernel_calls_is_compiled(tmp_path):
+    """In another file: numba alone looks at that of the kernel."""
+    package = tmp_path / "adafw"
+    own = Path(adafw.__file__).parent
+    shutil.copytree(own, package, ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = package / "kernels"
+    head = "from adafw.kernels.jit import jit\n"
+    twice = "@jit\ndef twice(x):\n    return 2 * near(x)\n"
+    (kernels / "caller.py").write_text(f"from adafw.kernels.far import near\n{head}\n\n{twice}")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ask = "from adafw.kernels.caller import twice; print(twice(1.0), twice.stats.cache_hits)"
+
+    def answer(step):
+        (kernels / "far.py").write_text(f"{head}\n\n@jit\ndef near(x):\n    return x + {step}\n")
+        return [
+            subprocess.check_output([sys.executable, "-B", "-c", ask], env=environment, text=True)
+            for _ in range(2)
+        ][1]
+
+    for step, found in ((1, "4.0"), (10, "22.0"), (1.5, "5.0")):
+        value, *hits = answer(step).split()
+        assert value == found
+        assert "1}" in hits[-1]  # kept where nothing has changed
+
+
+def test_what_kernels_call_is_known_through_files_between():
+    from adafw.kernels import jit, l1
+
+    names = {Path(file).name for file in jit._sources(l1.__file__)}
+    assert {"l1.py", "estimates.py", "losses.py", "jit.py"} <= names  # losses by way of estimates
+    assert "libsvm.py" not in names

@@ -1,8 +1,8 @@
 """How kernels are compiled: once, cached on disk, without the lock, sums in the order written.
 
 Numba keeps compiled code beside the sources or, where they cannot be written, in the user's cache
-directory; NUMBA_CACHE_DIR names another one. It looks only at the file a kernel stands in: after
-a change to a function that kernels of other files call, delete the cache (`make clean`).
+directory; NUMBA_CACHE_DIR names another one. By itself it looks only at the file of a kernel;
+here at all whose functions the kernel may call, too, so that a change to one of them is compiled.
 
 NUMBA_DISABLE_JIT=1 switches compilation off: the kernels then run as the Python they are written
 in, with the same results and much slower; NumPy warns of the integers that wrap around in hashes.
@@ -12,14 +12,20 @@ in, with the same results and much slower; NumPy warns of the integers that wrap
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+_PACKAGE = Path(__file__).parents[1]
+#: How kernels import from each other.
+_IMPORTED = re.compile(r"^from adafw\.(kernels|torch)\.(\w+) import ", re.MULTILINE)
 _NOTE = "compiling for this kind of data, once on this machine: a few seconds"
 
 
@@ -50,6 +56,11 @@ class _Cache(FunctionCache):
     when code is to be kept; a file in it may not be ours to read. Then the code is compiled anew.
     """
 
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        stamps = tuple(_stamp(file) for file in _sources(function.__code__.co_filename))
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamps)
+
     def load_overload(self, sig: object, target_context: object) -> object:
         try:
             return super().load_overload(sig, target_context)
@@ -61,6 +72,26 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)
         except OSError:
             self.disable()
+
+
+@cache
+def _sources(file: str) -> tuple[str, ...]:
+    """The file, and those that it imports functions from, in some way: what its code depends on."""
+    found, left = {file}, [file]
+    while left:
+        for package, name in _IMPORTED.findall(Path(left.pop()).read_text(encoding="utf-8")):
+            other = str(_PACKAGE / package / f"{name}.py")
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return tuple(sorted(found))
+
+
+@cache
+def _stamp(file: str) -> tuple[float, int]:
+    """Tells a file from what it was, as numba does."""
+    known = os.stat(file)
+    return known.st_mtime, known.st_size
 
 
 class _Note(event.Listener):
