@@ -180,7 +180,7 @@ def test_a_change_to_what_a_kernel_calls_is_compiled(tmp_path):
     head = "from adafw.kernels.jit import jit\n"
     twice = "@jit\ndef twice(x):\n    return 2 * near(x)\n"
     (kernels / "caller.py").write_text(f"from adafw.kernels.far import near\n{head}\n\n{twice}")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
     ask = "from adafw.kernels.caller import twice; print(twice(1.0), twice.stats.cache_hits)"
 
     def answer(step):
