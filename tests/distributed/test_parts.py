@@ -1,5 +1,8 @@
 """Files as parts, and what is said of those that are no good."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -190,13 +193,21 @@ def test_an_address_that_is_none_is_told_as_one_where_nobody_answers(address):
         cluster.connected(address, timeout=1)
 
 
+_OWN = """
+from adafw.distributed import cluster
+
+with cluster.local_client(1, processes=False) as made:
+    assert made.cluster.status.name == "running"
+    assert cluster.client_or_default(made) is made
+assert made.cluster.status.name == "closed"
+"""
+
+
 def test_a_cluster_of_ones_own_ends_with_its_client():
+    """In a process of its own: this one has a cluster already."""
     from adafw.distributed import cluster
 
-    with cluster.local_client(1, processes=False) as made:
-        assert made.cluster.status.name == "running"
-        assert cluster.client_or_default(made) is made
-    assert made.cluster.status.name == "closed"
+    subprocess.run([sys.executable, "-c", _OWN], check=True, timeout=200)
     with pytest.raises(ValueError, match="n_workers must be an integer >= 1, got 0"):
         cluster.local_client(0)
 
