@@ -116,9 +116,11 @@ def float_bits(dtype: np.dtype[Any]) -> tuple[Word, Word]:
 
 
 def dot(a: AnyArray, b: AnyArray) -> AnyNumber:
-    """<a, b> over all entries."""
+    """<a, b> over all entries, in the wider of their dtypes."""
     if is_tensor(a):
-        return sys.modules["torch"].dot(a.reshape(-1), b.reshape(-1))
+        torch = sys.modules["torch"]
+        wide = torch.promote_types(a.dtype, b.dtype)
+        return torch.dot(a.reshape(-1).to(wide), b.reshape(-1).to(wide))
     return np.vdot(a, b)
 
 

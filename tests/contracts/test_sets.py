@@ -809,3 +809,20 @@ def test_a_set_laid_out_flat_has_the_gap_of_the_set():
         x = ball.start(g.shape)
         assert FlatSet(ball, g.shape).gap(x.ravel(), g.ravel()) == ball.gap(x, g)
         assert FlatSet(ball, g.shape).gap(x.ravel(), g.ravel()) > 0
+
+
+@pytest.mark.parametrize("kind", [adafw.L1Ball, adafw.L2Ball, adafw.Simplex, adafw.UnitSimplex])
+def test_a_gap_is_of_a_point_and_a_gradient_of_one_shape(kind):
+    for other in (np.ones(7), np.ones((2, 3))):
+        with pytest.raises(ValueError, match="shape"):
+            kind(2.0).gap(np.zeros(6), other)
+
+
+@pytest.mark.parametrize("kind", [adafw.L1Ball, adafw.L2Ball, adafw.Simplex, adafw.UnitSimplex])
+def test_gaps_of_tensors_of_two_dtypes(kind):
+    torch = pytest.importorskip("torch")
+    x, g = np.arange(6.0) / 8, np.arange(6.0) - 2
+    expected = kind(2.0).gap(x, g)
+    for a, b in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
+        found = kind(2.0).gap(torch.tensor(x, dtype=a), torch.tensor(g, dtype=b))
+        assert found == pytest.approx(expected, rel=1e-6)

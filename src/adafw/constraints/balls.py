@@ -11,7 +11,7 @@ from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.called import Called
 from adafw.constraints import projections
-from adafw.constraints.base import RadialSet, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, along, check_order, excess, metric_like
 from adafw.typing import AnyArray, AnyDType, Shape
 
 
@@ -40,7 +40,7 @@ class L1Ball(RadialSet):
         # Without the vertex, two vectors of the length of x.
         g = arrays.floating(g, "g")
         steepest = abs(namespace(g).take(g, arrays.first_largest(g)))
-        return float(arrays.dot(g, x)) + self.radius * float(steepest)
+        return along(g, x) + self.radius * float(steepest)
 
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)

@@ -104,6 +104,13 @@ class Constraint(ABC):
         return hash(repr(self.describe()))
 
 
+def along(g: AnyArray, x: AnyArray) -> float:
+    """<g, x> of a gradient and a point of its shape."""
+    if g.shape != x.shape:
+        raise ValueError(f"x and g must have one shape, got {tuple(x.shape)}, {tuple(g.shape)}.")
+    return float(arrays.dot(g, x))
+
+
 class RadialSet(Constraint):
     """A set that is `radius`, a field of its subclass, times one fixed set."""
 

@@ -7,7 +7,7 @@ from adafw import arrays, checks
 from adafw.arrays import finite, namespace
 from adafw.called import Called
 from adafw.constraints import projections
-from adafw.constraints.base import RadialSet, check_order, excess, metric_like
+from adafw.constraints.base import RadialSet, along, check_order, excess, metric_like
 from adafw.typing import AnyArray, AnyDType, Shape
 
 
@@ -32,7 +32,7 @@ class Simplex(RadialSet):
 
     def gap(self, x: AnyArray, g: AnyArray) -> float:
         g = finite(g, "g")  # without the vertex, two vectors of the length of x
-        return float(arrays.dot(g, x)) - self.radius * float(g.min())
+        return along(g, x) - self.radius * float(g.min())
 
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.basis(arrays.zeros(shape, dtype), 0, self.radius)
@@ -75,7 +75,7 @@ class UnitSimplex(RadialSet):
 
     def gap(self, x: AnyArray, g: AnyArray) -> float:
         g = finite(g, "g")
-        return float(arrays.dot(g, x)) - self.radius * min(0.0, float(g.min()))
+        return along(g, x) - self.radius * min(0.0, float(g.min()))
 
     def start(self, shape: Shape, dtype: AnyDType = float) -> AnyArray:
         return arrays.zeros(shape, dtype)

@@ -45,11 +45,11 @@ def set_groups(model: nn.Module, table: Mapping[str, Json]) -> Groups:
     if not {"rest", "share"} & table.keys():
         size = {key: table[key] for key in ("diameter", "radius") if key in table}
         return adafw.torch.constrain(model, _family(table, 1), show=False, **size)
-    rest, groups = LInfBall(table.get("rest", 1.0)), []
+    rest, groups = LInfBall(table["rest"]) if "rest" in table else None, []
     for group in adafw.torch.constrain(model, recipe="muon", show=False):
         for name, p in zip(group["names"], group["params"], strict=True):
             rule = Rule(_family(table, p.numel()), table.get("diameter"), table.get("radius"))
-            held = rest if "rest" in table and group.get("adamw") else rule(p, name)
+            held = rest if rest is not None and group.get("adamw") else rule(p, name)
             groups.append({"params": [p], "names": [name], "constraint": held})
     return groups
 
