@@ -171,10 +171,9 @@ def epochs(f, constraint, algorithm, best, most, seed):
     return *found, (f.value(s.x) - best) / abs(best)
 
 
-def main(names, seeds, estimator, rows, most):
-    known = problems()
-    for name in names or known:
-        make, loss, constraint = known[name]
+def compare(problems, seeds, estimator, rows=None, most=60.0):
+    """Prints the table, and yields (step, [times the best to each of the levels]) row by row."""
+    for name, (make, loss, constraint) in problems.items():
         f = adafw.LinearModel(*(part[:rows] for part in make()), loss)
         best = minimum(f, constraint)
         for kind, step in KINDS.items():
@@ -189,12 +188,25 @@ def main(names, seeds, estimator, rows, most):
             ]  # fmt: skip
             auto = medians([run("auto", 2 * most, seed) for seed in range(seeds)])
             ends = [min(each[-1] for each in fixed), run("auto", most, 0)[-1]]
-            cells = []
+            cells, times = [], []
             for k in range(len(LEVELS)):
                 least = min(each[k] for each in fixed)
-                cells += [f"{least:.3g}", f"{auto[k]:.3g}", f"{auto[k] / least:.2f}"]
+                times.append(auto[k] / least)
+                cells += [f"{least:.3g}", f"{auto[k]:.3g}", f"{times[k]:.2f}"]
             cells += [f"{end:.1e}" for end in ends]
             print(f"| {name} | {kind} | {' | '.join(cells)} |", flush=True)
+            yield kind, times
+
+
+def summary(rows):
+    """Geometric means, none counted as more than 6, and misses, by step and level."""
+    for kind in KINDS:
+        for k, level in enumerate(LEVELS):
+            times = np.array([each[k] for step, each in rows if step == kind])
+            times = np.minimum(times[times > 0], 6.0)  # where the best arrives at all
+            if times.size:
+                print(f"{kind}, {level:g}: {np.exp(np.log(times).mean()):.2f} times the best, "
+                      f"{(times > 2).sum()} of {times.size} more than 2")  # fmt: skip
 
 
 def medians(runs):
@@ -215,4 +227,5 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int)
     parser.add_argument("--epochs", type=float, default=60)
     given = parser.parse_args()
-    main(given.names, given.seeds, given.gradient, given.rows, given.epochs)
+    wanted = {name: problems()[name] for name in given.names} or problems()
+    summary([*compare(wanted, given.seeds, given.gradient, given.rows, given.epochs)])

@@ -85,13 +85,13 @@ def fill(cells, name, estimates, again):
     at_start = (f.value(constraint.start(f.shape)) - best) / abs(best)
     for estimate in estimates:
         for kind, step in KINDS.items():
-            run = partial(measure, f, constraint, getattr(gradients, estimate), step, best, 0)
+            run = partial(measure, f, constraint, getattr(gradients, estimate), step, best)
             key = f"{name} | {estimate} | {kind}"
             known = cells.get(key, {}).get("best") if again else None
             if known is None:
-                fixed = [run(rate, MOST) for rate in RATES]
+                fixed = [run(rate, MOST, 0) for rate in RATES]
                 known = [written(min(each[k] for each in fixed)) for k in range(3)]
-            auto = [written(number) for number in run("auto", MOST)]
+            auto = [written(number) for number in run("auto", MOST, 0)]
             cells[key] = {"held out": held, "best": known, "auto": auto, "start": written(at_start)}
             print(f"{key}: {known} {auto}", flush=True)
 

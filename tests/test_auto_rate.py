@@ -224,13 +224,19 @@ def test_a_window_is_judged_by_its_own_bend():
     assert end.search["rate"] == pytest.approx(first * factor, rel=1e-12)
 
 
-def by_hand(f, algorithm, begin, end, solved):
-    """The rate after a window, and the terms it was judged by, told by the two states alone."""
+def in_order(m):
+    """All terms, by steps of the golden section of m or the next number without common factors."""
+    stride = next(k for k in range(round(0.6180339887498949 * m), 2 * m) if np.gcd(k, m) == 1)
+    return [(m // 2 + i * stride) % m for i in range(m)]
+
+
+def by_hand(f, algorithm, begin, end, solved, size):
+    """The rate after a window, the work, and the terms of the next, by the two states alone."""
     worked = begin.gradient_evaluations, end.search["looked"], end.gradient_evaluations
     evaluated = algorithm.gradient.evaluations(0, f.n_terms) * (end.t - begin.t)
-    size = min(f.n_terms, max(16, int(0.05 * evaluated)))
-    terms = np.random.default_rng([9001, begin.t]).choice(f.n_terms, size, replace=False)
-    halves = np.array_split(terms, 2)
+    following = max(size, int(0.05 * evaluated))
+    terms = np.array(in_order(f.n_terms)[:size])
+    halves = terms[::2], terms[1::2]
     d = end.x - begin.x
     bend = sum((f.gradient(end.x, k) - f.gradient(begin.x, k)) @ d * k.size for k in halves) / size
     window = evaluated / f.n_terms
@@ -246,7 +252,8 @@ def by_hand(f, algorithm, begin, end, solved):
         factor = 1.0 if not solved and epochs < 1 else 1 / 3 if max(promises) <= 0 else 3**-0.5
     else:
         factor = np.clip((target * promise / bend) ** 0.5, 1 / 3, 3)
-    return begin.search["rate"] * factor, worked[0] + evaluated + 2 * size
+    asked = following if begin.t else 12 + following
+    return begin.search["rate"] * factor, worked[0] + evaluated + asked, following
 
 
 @pytest.mark.parametrize("name", ["AdaGrad on CSFW", "AdaCSFW"])
@@ -261,18 +268,21 @@ def test_every_window_with_a_table_is_judged_as_told(name):
         return adafw.minimize(f, ball, algorithm, max_iterations=t, path="generic").state
 
     begin = at(0)
-    assert begin.search["rate"] == 10 * (0.03 if solved else 1.0)
-    while begin.t < 150:
-        # 64 terms are 4 iterations, fewer than 2 or 4 none has; later a tenth of those before.
-        end = at(begin.t + max(4, int(0.1 * begin.t)))
+    assert begin.search["rate"] == 10 * (0.03 if solved else 0.3)
+    size = 12
+    while begin.t < 300:
+        # 120 terms are 6 iterations, fewer than 2 or 4 none has; later a tenth of those before.
+        end = at(begin.t + max(6, int(0.1 * begin.t)))
         assert "end" not in end.search
         assert "end" in at(end.t - 1).search
-        rate, work = by_hand(f, algorithm, begin, end, solved)
+        rate, work, size = by_hand(f, algorithm, begin, end, solved, size)
         assert end.search["rate"] == pytest.approx(rate, rel=1e-9), begin.t
         looked = end.search["looked"] != begin.search["looked"]
-        assert end.gradient_evaluations == work + 32 * looked, begin.t
+        # A look asks 32 terms at x, and some at points before it until they bound the rise of f.
+        assert (end.gradient_evaluations - work) in ((32, 64, 96) if looked else (0,)), begin.t
         moved.append(end.search["rate"] / begin.search["rate"])
         begin = end
+    assert size > 20
     assert begin.gradient_evaluations > 3 * f.n_terms
     assert len({round(m, 6) for m in moved} - {1.0, 3.0, round(1 / 3, 6)}) > 5
 
@@ -312,18 +322,19 @@ def _replaced(s, x):
 def test_windows_grow_with_the_run_up_to_some_epochs():
     path = AutoRate.__new__(AutoRate)
     path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=16)
-    assert [path._window(t, 1600) for t in (0, 39, 50, 1000, 10**5)] == [4, 4, 5, 100, 500]
+    assert [path._window(t, 1600) for t in (0, 39, 80, 1000, 10**5)] == [8, 8, 8, 100, 500]
     path.algorithm = adafw.AdaFW()
     assert path._window(10**5, 400) == 5
 
 
 def test_windows_are_worth_judging():
-    """16 terms at both ends are not to cost more than half of what they judge."""
+    """12 terms are not to cost more than a tenth of what they judge, unless there are few."""
     path = AutoRate.__new__(AutoRate)
     path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=3)
-    assert [path._window(t, 300) for t in (0, 100, 1000)] == [22, 22, 100]
+    assert [path._window(t, 300) for t in (0, 100, 1000)] == [40, 40, 100]
+    assert path._window(0, 50) == 17, "an epoch at most"
     path.algorithm = adafw.AdaFW()
-    assert path._window(0, 12) == 4, "of twelve terms no more than all are judged"
+    assert path._window(0, 12) == 4
 
 
 @pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdamSFW"])
@@ -573,4 +584,4 @@ def test_saga_is_judged_by_its_steps_not_by_its_table():
     best = adafw.minimize(f, ball, adafw.BPCG(), max_iterations=300).value
     for seed in (1, 2):
         r = adafw.minimize(f, ball, saga, max_epochs=40, seed=seed)
-        assert r.value - best <= 1e-3 * best
+        assert r.value - best <= 5e-3 * best

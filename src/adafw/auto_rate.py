@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adafw import fresh_start
+from adafw import fresh_start, kept_sample
 from adafw.algorithm import Algorithm
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
 from adafw.integrity import Damaged, check_state, expect_number
-from adafw.measured_rate import DISASTER, ROUNDING, SEED, Care, Measured, forget_stage
+from adafw.kept_sample import KeptSample
+from adafw.measured_rate import DISASTER, ROUNDING, Care, Measured, forget_stage
 from adafw.objectives.base import FiniteSum
 from adafw.solver import Diverged, FastPath, State
 from adafw.steps.base import Step
@@ -39,8 +40,8 @@ class Control:
     A window is `share` of the iterations so far, at least `least` of them and at most `epochs`, so
     that a rate that has become too large is noticed. Its bend is measured at both ends on `judged`
     times as many terms as it has evaluated, `few` at least, and it goes on until it has evaluated
-    `worth` times those. The rate, at first `first` times the width of the set, is multiplied by
-    (q* / q)^gain, at most by `most` or 1 / most.
+    `worth` times these, or all. The rate, at first `first` times the width of the set, is
+    multiplied by (q* / q)^gain, at most by `most` or 1 / most.
 
     <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
     window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
@@ -53,11 +54,11 @@ class Control:
     least: int = 4
     epochs: float = 5.0
     judged: float = 0.05
-    few: int = 16
-    worth: int = 4
+    few: int = 12
+    worth: int = 10
     gain: float = 0.5
     most: float = 3.0
-    first: float = 1.0
+    first: float = 0.3
     slope: float = 20.0
     top: float = 5.0
     early: float = 0.6
@@ -78,9 +79,9 @@ def is_auto(algorithm: Algorithm) -> bool:
 class AutoRate:
     """Runs a path with rates of its own choice; to `minimize` it is a path as any other.
 
-    The state of the search is `State.search`: `rate`, what `fresh_start` must know, and while a
-    window is open its `end` and `base.*`, the state where it began. So a run can be stopped and
-    goes on anywhere.
+    The state of the search is `State.search`: `rate`, what `fresh_start` must know, `sample.*`, the
+    gradients of some terms where the last window ended, and while a window is open its `end` and
+    `base.*`, the state where it began. So a run can be stopped and goes on anywhere.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class AutoRate:
             raise Damaged("search.base", "there while a window is open", "the contrary")
         if self.measured:
             self.measured.check(s.search, s.x)
+        kept_sample.check(s.search, s.x, f.n_terms)
         if base is not None:
             check_state(base, f, this, s.x)
             self.path.prepare(f, constraint, this, base)
@@ -149,7 +151,7 @@ class AutoRate:
     def _window(self, t: int, n_terms: int) -> int:
         """How many iterations the window that begins at t has."""
         control, each = self.control, self.algorithm.gradient.evaluations(t, n_terms)
-        shortest = max(control.least, -(-control.worth * min(control.few, n_terms) // each))
+        shortest = max(control.least, -(-min(control.worth * control.few, n_terms) // each))
         return max(shortest, int(min(control.share * t, control.epochs * n_terms / each)))
 
     def _advance(
@@ -175,25 +177,25 @@ class AutoRate:
             self._measure(self.measured, f, s, base)
             return
         evaluated = s.gradient_evaluations - base.gradient_evaluations
-        size = min(f.n_terms, max(control.few, int(control.judged * evaluated)))
-        rng = np.random.default_rng([SEED, base.t])
-        halves = np.array_split(rng.choice(f.n_terms, size, replace=False), 2 if size > 1 else 1)
+        known = kept_sample.kept(s.search)
         g, target, waits = self._promise(s, base, f.n_terms)
         d = (s.x - base.x).astype(np.float64)
-        promises, bend, noise = [], 0.0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            for terms in halves:
-                begin, end = f.gradient(base.x, terms), f.gradient(s.x, terms)
-                slope = begin if g is None else g
-                promises.append(-float(dot(slope, d)))
-                noise = max(noise, ROUNDING * float(dot(np.abs(slope), np.abs(d))))
-                bend += float(dot(end - begin, d)) * terms.size / size
-        s.gradient_evaluations += 2 * size  # last: what cannot be reached is asked again
+            begin = known or KeptSample.at(f, base.x, min(f.n_terms, control.few))
+            end = KeptSample.at(f, s.x, begin.size)
+            next_ = end.grown(f, s.x, min(f.n_terms, int(control.judged * evaluated)))
+            promises = [-slope for slope in (begin.slopes(d) if g is None else [float(dot(g, d))])]
+            noise = ROUNDING * max(float(dot(np.abs(slope), np.abs(d)))
+                                   for slope in (begin.halves if g is None else [g]))  # fmt: skip
+            bend = end.mean(end.less(begin).slopes(d))
+        asked = next_.size + (0 if known else begin.size)
+        s.gradient_evaluations += asked  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
         disaster = not (math.isfinite(promised) and abs(bend) <= DISASTER * abs(promised))
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
             self._go_back(s, self.rate(s) / 10)
             return
+        next_.put(s.search)
         settled = max(abs(promised), abs(bend)) <= noise
         self._close(
             s, self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
