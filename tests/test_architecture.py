@@ -34,7 +34,7 @@ LAYERS = [
     {"recorder", "fused"},
     {"paths"},
     {"distributed"},
-    {"progress", "stopping", "tensorboard", "measured_rate"},
+    {"progress", "stopping", "tensorboard", "kept_sample", "measured_rate"},
     {"fresh_start"},
     {"result", "auto_rate", "beginning"},
     {"minimize"},

@@ -42,7 +42,7 @@ class Control:
     times as many terms as it has evaluated, `few` at least, and it goes on until it has evaluated
     `worth` times these, or all. The rate, at first `first` times the width of the set, is
     multiplied by (q* / q)^gain, at most by `most` or 1 / most. From epoch `late` on, a window that
-    gives back more than `loss` of all that was gained is undone, once, and the rate is 1 / most.
+    bends `leap` times as much as those before is undone, once, and the rate falls by 1 / most.
 
     <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
     window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
@@ -64,8 +64,8 @@ class Control:
     top: float = 5.0
     early: float = 0.6
     waits: bool = True
-    late: float = 5.0
-    loss: float = 0.02
+    late: float = 3.0
+    leap: float = 15.0
 
 
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
@@ -116,7 +116,7 @@ class AutoRate:
         expect_number(s.search.get("rate"), "search.rate", float, 1e-300, 1e300)
         expect_number(s.search.get("end", 0), "search.end", int, 0, 2**62)
         expect_number(s.search.get("base.t", 0), "search.base.t", int, 0, s.t)
-        expect_number(s.search.get("gained", 0.0), "search.gained", float, 0.0, 1e300)
+        expect_number(s.search.get("bent", 0.0), "search.bent", float, 0.0, 1e300)
         expect_number(s.search.get("undone", 0), "search.undone", int, 0, 2**62)
         this = self._at(self.rate(s))
         self.path.prepare(f, constraint, this, s)
@@ -200,13 +200,13 @@ class AutoRate:
         if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
             self._go_back(s, self.rate(s) / 10)
             return
-        rise, gained = bend / 2 - promised, s.search.get("gained", 0.0)
+        bent = s.search.get("bent", 0.0)
         late = s.gradient_evaluations - s.search["start.work"] > control.late * f.n_terms
-        if late and rise > control.loss * gained and s.search.get("undone") != base.t:
+        if late and bend > control.leap * bent > 0 and s.search.get("undone") != base.t:
             s.search["undone"] = base.t
             self._go_back(s, self.rate(s) / control.most)
             return
-        s.search["gained"] = gained + max(0.0, -rise)
+        s.search["bent"] = max(bend, bent / 2)
         next_.put(s.search)
         settled = max(abs(promised), abs(bend)) <= noise
         self._close(

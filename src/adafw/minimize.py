@@ -18,7 +18,7 @@ from adafw.constraints.base import Constraint
 from adafw.memory import keep_freed
 from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.progress import Progress
-from adafw.random import Seed, as_source, thaw
+from adafw.random import Seed, seeded, thaw
 from adafw.recorder import Clock, Every, Record, Recorder, as_record
 from adafw.result import Result, conclude
 from adafw.schedules import at
@@ -95,7 +95,7 @@ def minimize(
     recorder = Recorder(f, constraint, record_every)
     source = None
     if state is None:
-        source = as_source(seed)
+        source = seeded(seed)
         x = start_point(f, constraint, x0)
         s = solver.start(f, constraint, algorithm, x, source)
     else:

@@ -10,6 +10,8 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.solver import FastPath, State
 
+#: Kinds of data whose products are compiled in this process.
+_COMPILED: set[tuple[object, ...]] = set()
 NAMES = ("auto", "generic", "fused", "lazy")
 
 
@@ -72,8 +74,13 @@ def fast_paths() -> Sequence[FastPath]:
 
 def _warm_up(f: FiniteSum) -> None:
     from adafw.objectives import LinearModel, WithIntercept
+    from adafw.objectives.kinds import model_of
 
     if type(f) is not LinearModel and type(f) is not WithIntercept:
         return
+    kind = (type(f), f.rows.kind, type(model_of(f).loss), f.dtype)
+    if kind in _COMPILED and not f.remote:
+        return
+    _COMPILED.add(kind)
     first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
     f.combine(f.slopes(zero, first), first)

@@ -1,5 +1,6 @@
 """Where indices come from: generators as plain words, to be saved without pickle, and blocks."""
 
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -77,6 +78,18 @@ def as_source(seed: Seed) -> IndexSource:
             f"integers(low, high, size), got {seed!r}."
         )
     return np.random.default_rng(int(seed))
+
+
+def seeded(seed: Seed) -> Words | IndexSource:
+    """The same, an int as the words of its generator: making one takes as long as a small step."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        return as_source(seed)
+    return _words(int(seed)).copy()
+
+
+@lru_cache(maxsize=64)
+def _words(seed: int) -> Words:
+    return cast(Words, freeze(as_source(seed)))
 
 
 def freeze(source: Words | IndexSource) -> Words | IndexSource:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -168,8 +168,9 @@ def described(state: State) -> dict[str, Plain]:
 
 
 def start(
-    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, x: Array, source: IndexSource
-) -> State:
+    f: FiniteSum, constraint: Constraint, algorithm: Algorithm, x: Array,
+    source: Words | IndexSource,
+) -> State:  # fmt: skip
     """The state before the first iteration, at x."""
     return State(
         x=x,
@@ -188,7 +189,8 @@ def run(
 
     `stop` is asked after each of them, and ends the run early if it says so.
     """
-    rng = thaw(s.rng)
+    # Exact gradients draw nothing, and need no generator made of words.
+    rng = cast(IndexSource, s.rng) if algorithm.gradient.exact else thaw(s.rng)
     source: Words | IndexSource = rng
     counted = CountedSet(constraint)
     s.torn = True

@@ -36,7 +36,10 @@ _CUT = ("max_seconds", "interrupted", "not started")
 
 @dataclass(frozen=True)
 class Problem:
-    """Checked rows and targets, and how to fit them; `classes` None for numbers."""
+    """Checked rows and targets, and how to fit them; `classes` None for numbers.
+
+    `whole` are the targets of all rows, if they are known.
+    """
 
     X: MatrixLike
     y: NDArray[Any]
@@ -44,6 +47,7 @@ class Problem:
     settings: Settings
     task: Task
     classes: NDArray[Any] | None = None
+    whole: Targets | None = None
 
     def check_foldable(self) -> None:
         """Refuses rows that cannot be taken apart here."""
@@ -77,7 +81,8 @@ class Problem:
                     f"cv must leave samples of every class to train on, got a fold without class "
                     f"{missing[0]}; take fewer or stratified folds."
                 )
-            targets = Targets.of_classes(y, self.classes, self.settings.joint)
+            known = self.whole if rows is None else None
+            targets = known or Targets.of_classes(y, self.classes, self.settings.joint)
         return Design(X, weights, finite=True), targets
 
 

@@ -79,6 +79,11 @@ class Rows(ABC):
         """
         return None
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What decides for which types kernels are compiled."""
+        return type(self), self.dtype
+
     def status(self) -> str:
         """What a live line should say of them; nothing where they are here."""
         return ""

@@ -29,6 +29,10 @@ class CentredRows(Rows):
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         return self.rows.dot(x, batch) - self.mean @ x
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        return type(self), *self.rows.kind
+
     def status(self) -> str:
         return self.rows.status()
 

@@ -55,6 +55,11 @@ class CSRRows(Rows):
             read_only(starts.view(np.uint64)),
         )
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        kinds = (self.matrix.dtype, self.matrix.indices.dtype)
+        return type(self), self.dtype, *kinds, self.turned
+
     @cached_property
     def gram_products(self) -> float:  # type: ignore[override]
         lengths = np.diff(self.matrix.indptr).astype(np.float64)

@@ -40,6 +40,10 @@ class DenseRows(Rows):
         """The array as the kernels take it."""
         return read_only(self.array)
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        return type(self), self.dtype, self.array.dtype
+
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         if batch is None or self.dtype != self.array.dtype:
             array = self.array if batch is None else self.array[batch]

@@ -36,6 +36,10 @@ class MatrixRows(Rows):
     def dot_columns(self, p: Vector) -> Vector:
         return self.rows.dot_columns(p).reshape(self.shape[1:])
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        return type(self), *self.rows.kind
+
     def status(self) -> str:
         return self.rows.status()
 

@@ -64,6 +64,10 @@ class StreamedRows(Rows):
         """Where pieces begin and end: they depend on the data alone, and so do the bits of sums."""
         return self._files.cuts(PIECE)
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        return type(self), *self.rows.kind
+
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
         if batch is None:
             out = np.empty(self.shape[0], np.result_type(self.dtype, x.dtype))

@@ -34,6 +34,7 @@ from adafw.losses import AnyLoss, Loss, Task
 from adafw.names import LOSSES, VECTOR_SETS, Named, loss_class, losses_for
 from adafw.recorder import Trace
 from adafw.sklearn import far
+from adafw.sklearn.plain import is_plain
 from adafw.sklearn.refusals import in_one_sentence
 from adafw.sklearn.stream import Stream
 from adafw.sklearn.typing import (
@@ -115,6 +116,10 @@ class FrankWolfeBase(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[MatrixLike, NDArray[Any]]:
         if far.is_dask(X):
             return far.validated(self, X, y, numeric=checks.get("y_numeric", False), reset=reset)
+        if reset and is_plain(X, y):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return X, np.asarray(y)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **checks}
         with in_one_sentence():
             return validate_data(self, X, y, reset=reset, **options)

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from adafw.fitting import Deadline, Design, Targets
 from adafw.fitting.radii import Problem
 from adafw.sklearn.base import FrankWolfeBase, declared, documented, weights_of
+from adafw.sklearn.plain import are_labels
 from adafw.sklearn.typing import AlgorithmLike, ClassWeight, LossLike, PerRow, RandomState, SetLike
 from adafw.typing import MatrixLike
 
@@ -59,13 +60,15 @@ class LinearClassifier(ClassifierMixin, FrankWolfeBase):  # type: ignore[misc]
         settings = self._settings()
         settings.check("classification")
         X, y = self._validated(X, y)
-        check_classification_targets(y)
-        targets = Targets.of_classes(y, joint=settings.joint)
+        classes = np.unique(y) if y.dtype.kind != "O" else None
+        if classes is None or not are_labels(y, classes):
+            check_classification_targets(y)
+        targets = Targets.of_classes(y, classes, joint=settings.joint)
         # One class only is refused first: sets of matrices have no meaning for it.
         weight = targets.weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
         targets.plan(settings, X.shape[1])
         self.classes_ = np.asarray(targets.classes)
-        return Problem(X, y, weight, settings, "classification", self.classes_)
+        return Problem(X, y, weight, settings, "classification", self.classes_, targets)
 
 
 @documented("classification")

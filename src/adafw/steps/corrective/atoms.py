@@ -63,7 +63,7 @@ class AtomCorrector(Corrector[Linear]):
     def prepare(self, f: Linear, x: Array, state: Memory) -> None:
         model = model_of(f)
         rows, _ = model.rows.plain
-        kind = (type(rows), rows.dtype, model.loss_code, *_types(rows), model.term_weights.size > 0)
+        kind = (rows.kind, model.loss_code, model.term_weights.size > 0)
         if kind not in _COMPILED:
             _COMPILED.add(kind)
             _compile(model, rows)
@@ -228,10 +228,6 @@ def _placed(
     if x.dtype == np.float64:
         keep(f, new, f.rows.shifted(z, new), note, curves)
     return new, note
-
-
-def _types(rows: Rows) -> list[str]:
-    return [str(part.dtype) for part in rows.few(np.zeros(1, np.int64)).parts().values()]
 
 
 def _compile(model: LinearModel, rows: Rows) -> None:

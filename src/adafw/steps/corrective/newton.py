@@ -270,9 +270,8 @@ def newton_steps(
 ) -> None:  # fmt: skip
     """Newton steps in place, until the gap on these atoms is `effort.enough` of `gap`.
 
-    `known` are the slopes of f at the start, if they are.
     The matrix of a step may be that of an earlier one, and so its factors: a step then costs a few
-    products, and still leaves only a small share of the gap.
+    products, and still leaves little of the gap. `known`: slopes of f at the start, if they are.
     """
     raised: Vector | None = None
     before = np.inf
@@ -282,26 +281,26 @@ def newton_steps(
         bends = point.bends if raised is None else point.over(raised)
         slopes = gram.working.combine(point.slopes) if step or known is None else known
         excess = float(point.slopes.sum()) if point.free else 0.0
+        now, noise = at.gap(slopes), at.noise(slopes)
         # Before the matrix follows: what has been reached needs none.
-        if step and not excess and at.gap(slopes) <= max(effort.enough * gap, at.noise(slopes)):
+        if step and not excess and now <= max(effort.enough * gap, noise):
             return
         whole = effort in (WHOLE, WHOLE_SHORT)
-        sampled = effort is GROWING or (whole and step < FIRST_STEPS)
-        gram.follow(bends, stale, sampled)
+        gram.follow(bends, stale, effort is GROWING or (whole and step < FIRST_STEPS))
         held, signs = at.signs * at.u, at.signs
         at.signs = signs.copy()  # those of atoms that the model turns
         model = gram.model(at.signs, point.free)
         if model.total > 0:
             slopes -= model.mixed * (excess / model.total)
-        now = at.gap(slopes)
-        if (step and now <= effort.enough * gap) or now <= at.noise(slopes):
+            now, noise = at.gap(slopes), at.noise(slopes)
+        if (step and now <= effort.enough * gap) or now <= noise:
             return
         if now > SLOW * before and effort is not GROWING:
             stale = STALE_EXACT  # from the next step on
         before = now
         reached = at.signs * slopes + at.level
         accuracy = effort.accuracy if at.u.size > FEW or whole or effort is GROWING else FINE
-        u, slack = minimise(gram, model, reached, at, max(accuracy * now, at.noise(slopes)))
+        u, slack = minimise(gram, model, reached, at, max(accuracy * now, noise))
         d = at.signs * u - held
         toll = at.level * float(u.sum() - at.u.sum())
         # The model's own slopes at the end less those at the start are H d.

@@ -38,7 +38,7 @@ def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:
     """What decides which kernels are compiled for which types."""
     model = f if isinstance(f, MatrixModel) else model_of(f)
     forms = (forms_matrix(f.rows), model.term_weights.size > 0, f.dtype, type(f))
-    return (type(corrector), type(f.rows), type(f.rows.plain[0]), type(model.loss), *forms)
+    return (type(corrector), f.rows.kind, type(model.loss), *forms)
 
 
 def _few(f: Predicting) -> FiniteSum | None:
