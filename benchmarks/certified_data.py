@@ -57,6 +57,13 @@ def unrelated(m=20_000, n=1500, per_row=20, seed=0):
     return A, labels(A @ (rng.standard_normal(n) * (rng.random(n) < 0.2)), 0.3, rng)
 
 
+def scattered(m, n, share=0.3, seed=0):
+    """A share of all entries, anywhere."""
+    rng = np.random.default_rng(seed)
+    A = sparse.csr_array(rng.random((m, n)) * (rng.random((m, n)) < share))
+    return A, labels(A @ rng.standard_normal(n), 0.5, rng)
+
+
 def dense(m=20_000, n=1000, seed=0):
     """Correlated features: forty factors and noise."""
     rng = np.random.default_rng(seed)
@@ -74,6 +81,8 @@ PROBLEMS = {
     "text": lambda: ("text 7 770 x 8 156", *text_like(7770, 8156, 100)),
     "wide text": lambda: ("text 15 935 x 60 346", *text_like(15_935, 60_346, 80, 3)),
     "counts": lambda: ("counts 16 000 x 40 000", *counts()),
+    "tiny": lambda: ("dense 270 x 13", *dense(270, 13)),
+    "tiny sparse": lambda: ("sparse 351 x 34", *scattered(351, 34)),
     "small": lambda: ("dense 1 000 x 24", *dense(1000, 24)),
     "small sparse": lambda: ("one-hot 3 000 x 123", *one_hot(3000, seed=2)),
     "unrelated": lambda: ("unrelated 20 000 x 1 500", *unrelated()),
