@@ -290,7 +290,8 @@ def fits(repeats):
     for key, radii in {
         "one-hot": (20.0, 87.0), "mushrooms": (20.0, 200.0), "binary": (10.0, 60.0, 200.0),
         "text": (100.0, 800.0, 2570.0), "wide text": (100.0, 1000.0), "counts": (20.0,),
-        "tiny": (1.0, 5.0), "tiny sparse": (1.0, 5.0), "small": (3.0, 30.0), "small sparse": (5.0, 50.0),
+        "tiny": (1.0, 5.0), "tiny sparse": (1.0, 5.0),
+        "small": (3.0, 30.0), "small sparse": (5.0, 50.0),
         "unrelated": (20.0, 200.0), "unrelated, short": (20.0, 200.0),
     }.items():  # fmt: skip
         name, A, y = PROBLEMS[key]()
