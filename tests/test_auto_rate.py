@@ -619,3 +619,15 @@ def test_saga_is_judged_by_its_steps_not_by_its_table():
     for seed in (1, 2):
         r = adafw.minimize(f, ball, saga, max_epochs=40, seed=seed)
         assert r.value - best <= 5e-3 * best
+
+
+@pytest.mark.parametrize("algorithm", [adafw.AdaCSFW(batch_size=3),
+                                       adafw.AdaGrad(gradient=gradients.CSFW(batch_size=3)),
+                                       adafw.AdaSFW()], ids=str)  # fmt: skip
+def test_a_run_that_diverges_at_every_rate_ends(algorithm):
+    """Squares of 1e149 overflow wherever x is: rates fall to the last one, which is the end."""
+    A = np.random.default_rng(0).normal(size=(60, 5)) * 10**148.5
+    f = adafw.LinearModel(A, np.ones(60), losses.Squared())
+    x0 = np.array([40.0, 0, 0, 0, 0])
+    r = adafw.minimize(f, adafw.L1Ball(50.0), algorithm, x0=x0, max_epochs=5)
+    assert r.status in ("diverged", "max_epochs")

@@ -76,6 +76,10 @@ def test_what_was_kept_is_found_and_damage_is_refused():
                     {"sample.2": np.ones(2)}, {"sample.size": 1}):  # fmt: skip
         with pytest.raises(Damaged, match="sample"):
             check({**search, **changes}, x, 9)
+    alone = {"sample.size": 1, "sample.0": np.ones(2)}
+    with pytest.raises(Damaged, match="sample"):
+        check(alone, x, 9)
+    check(alone, x, 1)
     for name in search:
         with pytest.raises(Damaged, match="sample"):
             check({k: v for k, v in search.items() if k != name}, x, 9)

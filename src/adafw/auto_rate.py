@@ -168,7 +168,7 @@ class AutoRate:
         try:
             self.path.run(f, constraint, self._at(self.rate(s)), s, n, watched)
         except Diverged:
-            if self.rate(s) < _LOWEST * self.width:
+            if self.rate(s) <= _LOWEST * self.width:
                 raise
             self._go_back(s, self.rate(s) / 10)
             return not stop()
@@ -197,7 +197,7 @@ class AutoRate:
         s.gradient_evaluations += asked  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
         disaster = not (math.isfinite(promised) and abs(bend) <= DISASTER * abs(promised))
-        if disaster and d.any() and self.rate(s) >= _LOWEST * self.width:
+        if disaster and d.any() and self.rate(s) > _LOWEST * self.width:
             self._go_back(s, self.rate(s) / 10)
             return
         bent = s.search.get("bent", 0.0)
@@ -206,7 +206,7 @@ class AutoRate:
             s.search["undone"] = base.t
             self._go_back(s, self.rate(s) / control.most)
             return
-        s.search["bent"] = max(bend, bent / 2)
+        s.search["bent"] = min(max(bend, bent / 2), 1e300)
         next_.put(s.search)
         settled = max(abs(promised), abs(bend)) <= noise
         self._close(
@@ -219,7 +219,7 @@ class AutoRate:
             verdict = measured.judge(f, s, base, self.rate(s))
         if verdict is None:
             s.search["end"] = s.t + self._window(s.t, f.n_terms)
-        elif verdict.undone and self.rate(s) >= _LOWEST * self.width:
+        elif verdict.undone and self.rate(s) > _LOWEST * self.width:
             self._go_back(s, verdict.rate)
         else:
             self._close(s, verdict.rate)

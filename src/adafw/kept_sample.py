@@ -75,7 +75,7 @@ def check(search: StateDict, x: Array, n_terms: int) -> None:
     known = {key for key in search if key.startswith("sample.")}
     if not known:
         return
-    expect_number(search.get("sample.size"), "search.sample.size", int, 1, n_terms)
+    expect_number(search.get("sample.size"), "search.sample.size", int, min(2, n_terms), n_terms)
     wanted = {f"sample.{half}" for half in range(min(search["sample.size"], 2))}
     if known != {"sample.size", *wanted}:
         raise Damaged("search.sample", "the halves of a sample", ", ".join(sorted(known)))

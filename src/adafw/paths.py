@@ -81,6 +81,6 @@ def _warm_up(f: FiniteSum) -> None:
     kind = (type(f), f.rows.kind, type(model_of(f).loss), f.dtype)
     if kind in _COMPILED and not f.remote:
         return
-    _COMPILED.add(kind)
     first, zero = np.zeros(1, np.int64), np.zeros(f.rows.shape[1:], f.dtype)
     f.combine(f.slopes(zero, first), first)
+    _COMPILED.add(kind)

@@ -82,7 +82,8 @@ def as_source(seed: Seed) -> IndexSource:
 
 def seeded(seed: Seed) -> Words | IndexSource:
     """The same, an int as the words of its generator: making one takes as long as a small step."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    own = isinstance(seed, bool) or callable(getattr(seed, "integers", None))
+    if own or not isinstance(seed, int) or seed < 0:
         return as_source(seed)
     return _words(int(seed)).copy()
 

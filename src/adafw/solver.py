@@ -16,7 +16,7 @@ from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.random import IndexSource, Words, freeze, thaw
 from adafw.typing import Array, Plain, StateDict
 
-_FORMAT = 2  # of a saved state; raise it when a field changes its meaning
+_FORMAT = 3  # of a saved state; raise it when a field changes its meaning
 
 
 class Diverged(Exception):
@@ -91,8 +91,8 @@ class State:
             raise ValueError("this is not a saved state of adafw, or one of a newer version.")
         if int(flat["format"]) < _FORMAT:
             raise ValueError(
-                "this state was saved by an earlier version of adafw, whose fast paths kept their "
-                "data elsewhere in it, and cannot go on; start anew with its x as x0."
+                "this state was saved by an earlier version of adafw, which kept other things in "
+                "it, and cannot go on; start anew with its x as x0."
             )
         values: StateDict = {"gradient": {}, "step": {}, "workspace": {}, "search": {}}
         for key, value in flat.items():

@@ -74,7 +74,7 @@ def test_names_of_an_earlier_fit_are_forgotten():
 
 @pytest.mark.parametrize("y", [
     Y, Y > 0, Y.astype(str), Y.astype(float), np.arange(60) % 7, (np.arange(60) % 30).astype(float),
-    np.uint8(Y > 0), Y.astype(np.float32),
+    np.uint8(Y > 0), Y.astype(np.float32), Y.astype(np.float16),
 ])  # fmt: skip
 def test_labels_beyond_doubt_are_labels(y):
     assert are_labels(y, np.unique(y))

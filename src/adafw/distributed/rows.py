@@ -42,6 +42,10 @@ class DistributedRows(Rows):
     by_coordinates = True
     remote = True
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        return type(self), self.dtype, self.first.kind, self.first.dtype
+
     def __init__(
         self,
         engine: Engine,

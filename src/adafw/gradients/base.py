@@ -50,7 +50,7 @@ class GradientEstimator(ABC, Generic[S]):
     the next update.
     """
 
-    #: Whether g_t = grad f(x_t), always.
+    #: Whether g_t = grad f(x_t), always: such an estimator draws nothing, and gets no generator.
     exact: ClassVar[bool] = False
     #: Whether g_t has all errors of those before, back to the last that was exact.
     recursive: ClassVar[bool] = False

@@ -39,10 +39,10 @@ def are_labels(y: NDArray[np.generic], classes: NDArray[np.generic]) -> bool:
     if y.ndim != 1 or 2 * classes.size > y.size:
         return False
     # np.unique has sorted them: fractions, NaN and infinities are among `classes`, if anywhere.
-    return classes.dtype.kind in "biuU" or (
-        classes.dtype.kind == "f" and bool((np.abs(classes) < 2**53).all())
-        and bool((classes == np.rint(classes)).all())
-    )  # fmt: skip
+    if classes.dtype.kind != "f":
+        return classes.dtype.kind in "biuU"
+    numbers = classes.astype(np.float64)
+    return bool(((np.abs(numbers) < 2**53) & (numbers == np.rint(numbers))).all())
 
 
 def _sum_is_finite(values: MatrixLike) -> bool:
