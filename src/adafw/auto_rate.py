@@ -42,7 +42,8 @@ class Control:
     times as many terms as it has evaluated, `few` at least, and it goes on until it has evaluated
     `worth` times these, or all. The rate, at first `first` times the width of the set, is
     multiplied by (q* / q)^gain, at most by `most` or 1 / most. From epoch `late` on, a window that
-    bends `leap` times as much as those before is undone, once, and the rate falls by 1 / most.
+    bends `leap` times as much as those before, and `most` times q*, is undone, once, and the rate
+    falls by 1 / most.
 
     <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
     window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
@@ -202,7 +203,8 @@ class AutoRate:
             return
         bent = s.search.get("bent", 0.0)
         late = s.gradient_evaluations - s.search["start.work"] > control.late * f.n_terms
-        if late and bend > control.leap * bent > 0 and s.search.get("undone") != base.t:
+        leapt = bend > control.leap * bent > 0 and bend > control.most * target * promised
+        if late and leapt and s.search.get("undone") != base.t:
             s.search["undone"] = base.t
             self._go_back(s, self.rate(s) / control.most)
             return
