@@ -235,7 +235,7 @@ def test_a_sum_of_squares_that_is_infinite_is_told(where):
     for squares, g, fine in ((1e308, 2.0, True), (1.7e308, 1e153, True), (1.7e308, 1e154, False)):
         book.table[where, [G, SQUARES]] = g, squares
         active = problem.active(np.array([1, 3]), 5, 5)
-        assert lazy_projection.collect(book, listed, steps, 0, 6, 2, active, 0.6)[1] is fine
+        assert lazy_projection.collect(book, listed, steps, 0, 6, 2, active, 0.6)[1] == fine
 
 
 def _adagrad(rate):
