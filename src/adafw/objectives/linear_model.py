@@ -173,10 +173,10 @@ class LinearModel(SeparableSum):
     def gradient(self, x: Array, batch: Batch = None) -> Array:
         if batch is not None:
             return self.rows.pull(x, self.pull(batch, len(batch)), batch)[1]
-        return self._gradient_at(self._at(x))
+        return self._gradient_at(self._at(x, whole=True))
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        point = self._at(x)
+        point = self._at(x, whole=True)
         return self._value_at(point), self._gradient_at(point)
 
     def _value_at(self, point: "_Point") -> float:
@@ -331,12 +331,22 @@ class LinearModel(SeparableSum):
             terms = terms * self._weights
         return float(np.mean(terms, dtype=np.float64))
 
-    def _at(self, x: Array) -> "_Point":
+    def _at(self, x: Array, whole: bool = False) -> "_Point":
+        """What is known of x; with the gradient, if it is asked for and costs no second pass."""
         # Compared by its entries: a run may move its x in place.
-        if not self._last.is_at(x):
-            # Most runs begin at 0, where no pass is needed.
-            z = self.rows.dot(x) if x.any() else np.zeros(self.n_terms, x.dtype)
-            self._last = _Point(x.copy(), z)
+        if self._last.is_at(x):
+            return self._last
+        if not x.any():  # most runs begin at 0, where no pass is needed
+            self._last = _Point(x.copy(), np.zeros(self.n_terms, x.dtype))
+            return self._last
+        known = None
+        if whole and self.in_one_pass and self.loss_code is not None and x.dtype == np.float64:
+            known = self.rows.at_once(self.loss_code, x, self.y, self.term_weights)
+        if known is None:
+            self._last = _Point(x.copy(), self.rows.dot(x))
+        else:
+            z, curves, gradient = known
+            self._last = _Point(x.copy(), z, gradient, curves)
         return self._last
 
     def _per_row(self, values: ArrayLike, name: str) -> NDArray[Any]:

@@ -64,9 +64,10 @@ def as_rows(A: MatrixLike, finite: bool = False) -> Rows:
     _check_shape(array.shape)
     if source_of(array) and array.flags.c_contiguous:
         return _streamed(DenseRows(array), finite)
-    if not finite:
+    rows = DenseRows(array)
+    if not finite and not rows.finite:
         _check_finite(array)
-    return DenseRows(array)
+    return rows
 
 
 def _streamed(rows: CSRRows | DenseRows, finite: bool) -> Rows:

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from adafw.rows.working import WorkingRows
 from adafw.typing import Batch, Plain
 
 Vector = NDArray[np.floating[Any]]
+#: Predictions; mean loss, slopes and second derivatives of the terms, over m; gradient.
+AtOnce: TypeAlias = tuple[Vector, tuple[float, Vector, Vector], Vector]
 
 
 class Pull(Protocol):
@@ -48,6 +50,8 @@ class Rows(ABC):
     gram_products: float = math.inf
     #: Whether `add_gram` is known.
     gram_grows: bool = False
+    #: Whether `rough_curve` is cheaper than `curve`.
+    rough: bool = False
     #: Whether they are soon gone, or memory is dear: no copies are kept to make products faster.
     passing: bool = False
     #: Where in x, laid out flat, the one entry of each row is; None if rows have more than one.
@@ -77,6 +81,14 @@ class Rows(ABC):
 
         `loss_code` is the kernels' number of the loss; `weights` may be empty.
         """
+        found = self.at_once(loss_code, x, y, weights)
+        return None if found is None else (found[1][0], found[2])
+
+    def at_once(self, loss_code: int, x: Vector, y: Vector, weights: Vector) -> AtOnce | None:
+        """(A x; the mean loss there, its terms' slopes / m and second derivatives / m; gradient).
+
+        The same bits as one by one; None where one pass is not faster than two.
+        """
         return None
 
     @property
@@ -92,15 +104,6 @@ class Rows(ABC):
         """(A^T W A d, A d): a product with a Hessian, in one pass over the rows where that pays."""
         move = self.dot(d)
         return self.combine(weights * move), move
-
-    @property
-    def rough(self) -> bool:
-        """Whether `rough_curve` is cheaper than `curve`."""
-        return False
-
-    def rough_squares(self, weights: Vector) -> Vector:
-        """`mean_squares` to some five digits, where that is cheaper."""
-        return self.mean_squares(weights)
 
     def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """`curve` to six digits, for steps: what they do is known as well as where they lead."""

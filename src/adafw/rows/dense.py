@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from adafw.describe import digest
-from adafw.rows.base import Rows, Vector, as_batch, as_point, mean_weights, read_only
+from adafw.rows import passes
+from adafw.rows.base import AtOnce, Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.sketch import RANK, SHARE, Sketch, sketch
 from adafw.rows.spectral import spectral_norm
@@ -16,8 +17,12 @@ from adafw.typing import Array, Batch, Plain
 
 #: Entries converted at a time: what a core's cache holds is multiplied while it is there.
 _PIECE = 1 << 16
-#: Entries from which rough products pay, and up to which there is room for their copy (0.5 GB).
-_ROUGH = (1 << 20, 1 << 27)
+#: Entries from which passes of our own pay: fewer stay in cache, and NumPy's products are at hand.
+_LARGE = 1 << 20
+#: Entries up to which there is room for a copy in single precision (0.5 GB).
+_LARGEST = 1 << 27
+#: Single-precision numbers in a line of the cache.
+_LINE = 16
 #: Squares below which single precision has too few digits.
 _FAINT = 1e-30
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
@@ -34,6 +39,7 @@ class DenseRows(Rows):
         self.shape = (A.shape[0], A.shape[1])
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
         self._sketched: tuple[Vector, Sketch] | None = None
+        self._single: NDArray[np.float32] | None = None
 
     @cached_property
     def arrays(self) -> Array:
@@ -42,9 +48,16 @@ class DenseRows(Rows):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        return type(self), self.dtype, self.array.dtype
+        return type(self), self.dtype, self.array.dtype, self.large, self.rough
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether products with all rows wait for memory."""
+        return self.array.size >= _LARGE
 
     def dot(self, x: Vector, batch: Batch = None) -> Vector:
+        if batch is None and self.large:
+            return passes.dots(self.arrays, as_point(x, self.shape[1], "x"))
         if batch is None or self.dtype != self.array.dtype:
             array = self.array if batch is None else self.array[batch]
             return np.concatenate([part @ x for part in self._parts(array, x)])
@@ -57,6 +70,8 @@ class DenseRows(Rows):
         return out
 
     def combine(self, weights: Vector, batch: Batch = None) -> Vector:
+        if batch is None and self.large:
+            return passes.adds(self.arrays, as_point(weights, self.shape[0], "weights"))
         if batch is None:
             first, *others = self._parts(self.array, weights)
             total, done = np.asarray(weights[: len(first)] @ first), len(first)
@@ -96,12 +111,21 @@ class DenseRows(Rows):
             done += len(part)
         return total
 
-    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
-        return _curve(self.array, weights, d, np.result_type(self.dtype, d.dtype))
+    def at_once(self, loss_code: int, x: Vector, y: Vector, weights: Vector) -> AtOnce | None:
+        if not (self.large and self.dtype == self.array.dtype == np.float64):
+            return None
+        return passes.at_once(loss_code, self.arrays, as_point(x, self.shape[1], "x"), y, weights)
 
-    @property
-    def rough(self) -> bool:
-        return self.array.dtype == np.float64 and _ROUGH[0] <= self.array.size <= _ROUGH[1]
+    def curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        if not self.large:
+            return super().curve(weights, d)
+        m, n = self.shape
+        weights, d = as_point(weights, m, "weights"), as_point(d, n, "d")
+        return passes.curve(self.arrays, weights, d, np.result_type(self.dtype, d.dtype))
+
+    @cached_property
+    def rough(self) -> bool:  # type: ignore[override]
+        return self.array.dtype == np.float64 and _LARGE <= self.array.size <= _LARGEST
 
     def rough_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
         """In single precision, which is half the memory to read: such products wait for memory."""
@@ -110,46 +134,36 @@ class DenseRows(Rows):
         # Units of their own, so that nothing overflows and nothing is flushed to 0.
         heavy, long = float(weights.max()) or 1.0, float(np.abs(d).max()) or 1.0
         single = (weights / heavy).astype(np.float32), (d / long).astype(np.float32)
-        image, move = _curve(self._single, *single, np.dtype(np.float32))
+        image, move = self._single_curve(*single)
         image, move = image.astype(self.dtype), move.astype(self.dtype)
         return image * (heavy * long), move * long
 
-    def rough_squares(self, weights: Vector) -> Vector:
-        """In single precision, in the pass that makes the smaller copy of A if there is none."""
-        if not self.rough:
-            return self.mean_squares(weights)
-        w, (m, n) = mean_weights(weights, self.shape[0]), self.shape
-        heavy = float(w.max())
-        share = (w / heavy).astype(np.float32)
-        known: NDArray[np.float32] | None = vars(self).get("_single")
-        single = np.empty((m, n), np.float32) if known is None else known
-        total, step = np.zeros(n), max(1, 2 * _PIECE // n)
-        with np.errstate(over="ignore"):
-            for k in range(0, m, step):
-                part = single[k : k + step]
-                if known is None:
-                    part[...] = self.array[k : k + step]
-                total += share[k : k + step] @ np.square(part)
-        if not np.isfinite(total).all():
-            return self.mean_squares(weights)
-        vars(self)["_single"] = single
-        total *= heavy
-        if (faint := total <= _FAINT * heavy).any():
-            total[faint] = DenseRows(self.array[:, faint]).mean_squares(weights)
-        return total
+    def _single_curve(self, weights: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """Of a copy in single precision, which the first of them makes on its way."""
+        if self._single is None:
+            single = _aligned(*self.shape)
+            found = passes.narrow_curve(self.arrays, weights, d, single)
+            if np.isfinite(found[1]).all():
+                self._single = read_only(single)
+                return found
+            # Entries beyond its range are as large or as small as it can say.
+            limit = float(np.finfo(np.float32).max)
+            self._single = read_only(np.clip(self.array, -limit, limit).astype(np.float32))
+        return passes.curve(self._single, weights, d, np.float32)
 
     @cached_property
-    def _single(self) -> NDArray[np.float32]:
-        """A, half as large; entries beyond its range are as large or as small as it can say."""
-        limit = float(np.finfo(np.float32).max)
-        with np.errstate(over="ignore", invalid="ignore"):
-            array = self.array.astype(np.float32)
-            finite = not (array @ np.zeros(self.shape[1], np.float32)).any()  # inf * 0 is not 0
-        return array if finite else np.clip(self.array, -limit, limit).astype(np.float32)
+    def _column_squares(self) -> Vector:
+        """The sums of the squares of the columns."""
+        return passes.squares(self.arrays)
+
+    @property
+    def finite(self) -> bool:
+        """Whether no entry is NaN or infinite: of large arrays their squares say so, by the way."""
+        return self.large and bool(np.isfinite(self._column_squares).all())
 
     def sketch(self, weights: Vector) -> Sketch | None:
         """Made once for the same weights: that of the last is kept."""
-        if self.array.size < _ROUGH[0] or self.shape[0] < SHARE * RANK:
+        if self.array.size < _LARGE or self.shape[0] < SHARE * RANK:
             return None
         known = self._sketched  # read once: fits in threads share the rows
         if known is None or not np.array_equal(known[0], weights):
@@ -195,6 +209,8 @@ class DenseRows(Rows):
         return self._squares(w, self.combine(w))
 
     def mean_squares(self, weights: Vector) -> Vector:
+        if self.large and (weights == weights[0]).all():
+            return self._column_squares / self.shape[0]
         return self._squares(mean_weights(weights, self.shape[0]), 0.0)
 
     def _squares(self, w: Vector, centre: Vector | float) -> Vector:
@@ -208,6 +224,11 @@ class DenseRows(Rows):
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return DenseRows(self.array[indices], self.dtype)
+
+    def few(self, indices: NDArray[np.integer[Any]]) -> Rows:
+        rows = DenseRows(self.array[indices], self.dtype)
+        rows.large, rows.rough = self.large, self.rough
+        return rows
 
     def doubled(self) -> Rows:
         return self if self.dtype == np.float64 else DenseRows(self.array, np.float64)
@@ -257,15 +278,8 @@ class DenseRows(Rows):
         return f"{self.shape[0]} x {self.shape[1]} dense"
 
 
-def _curve(
-    array: NDArray[Any], weights: Vector, d: Vector, dtype: np.dtype[Any]
-) -> tuple[Vector, Vector]:
-    """(A^T W A d, A d) piece by piece: one is read from memory once, and in cache for A^T."""
-    move = np.empty(len(array), dtype)
-    total = np.zeros(array.shape[1], dtype)
-    step = max(1, 2 * _PIECE // array.shape[1])
-    for k in range(0, len(array), step):
-        part, piece = slice(k, k + step), array[k : k + step]
-        move[part] = piece @ d
-        total += (weights[part] * move[part]) @ piece
-    return total, move
+def _aligned(m: int, n: int) -> NDArray[np.float32]:
+    """Room for a matrix that begins where a line of the cache does: a tenth of a product's time."""
+    room = np.empty(m * n + _LINE, np.float32)
+    first = -(room.ctypes.data // room.itemsize) % _LINE
+    return room[first : first + m * n].reshape(m, n)

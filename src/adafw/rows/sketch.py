@@ -36,9 +36,10 @@ def sketch(array: NDArray[np.floating[Any]], weights: NDArray[Any]) -> Sketch:
     m, n = array.shape
     step = max(SHARE, m // min(2 * n, ROWS))
     root = 1 / np.sqrt(np.asarray(weights, np.float64))
-    part = array[::step] * root
-    found = _sketch(step, part.astype(np.float32))
-    return found if found.rest.min() > NOISE_SINGLE else _sketch(step, part)
+    some = array[::step]
+    single = np.multiply(some, root, out=np.empty(some.shape, np.float32), casting="same_kind")
+    found = _sketch(step, single)
+    return found if found.rest.min() > NOISE_SINGLE else _sketch(step, some * root)
 
 
 def _sketch(step: int, part: NDArray[np.floating[Any]]) -> Sketch:

@@ -168,7 +168,7 @@ def test_an_iteration_ends_in_the_ball_and_keeps_what_it_knows(dtype):
 @pytest.mark.parametrize("fell", [10.0, 1.1])
 def test_predictions_of_rough_products_are_not_kept(fell, monkeypatch):
     """Where gaps hardly fall, products have all their digits, and predictions too."""
-    monkeypatch.setattr(dense, "_ROUGH", (1, 1 << 27))
+    monkeypatch.setattr(dense, "_LARGE", 1)
     monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
     f, _, _ = problem()
     assert f.rows.rough

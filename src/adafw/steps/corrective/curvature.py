@@ -109,16 +109,14 @@ class View(ABC):
         """
 
 
-def column_weights(
-    rows: Rows, w: Vector, centred: bool, rough: bool = False
-) -> NDArray[np.float64]:
+def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     """The weighted mean squares of the columns, less their means where these do not count.
 
-    `rough` if products will be: five digits are enough then. A column that is constant but for
+    A column that is constant but for
     rounding has slopes that are rounding: it weighs as much as the heaviest, so that they do not
     become steps.
     """
-    found = squares = rows.rough_squares(w) if rough and not centred else rows.mean_squares(w)
+    found = squares = rows.mean_squares(w)
     if centred:
         spread = np.asarray(rows.variances(w), np.float64)
         found = np.where(spread > _CONSTANT * squares, spread, 0.0)
@@ -149,9 +147,7 @@ class Predictions(View):
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
         w = self.model.term_weights if self.model.term_weights.size else np.ones(m, self.f.dtype)
-        rough = self.rows.rough and not forms_matrix(self.rows)
-        follows = isinstance(self.f, WithIntercept)
-        return column_weights(self.rows, w, follows, rough).astype(x.dtype)
+        return column_weights(self.rows, w, isinstance(self.f, WithIntercept)).astype(x.dtype)
 
     def predict(self, x: Array) -> Vector:
         return self.rows.dot(x)

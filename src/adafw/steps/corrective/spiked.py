@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.floating[Any]]
 
-_ROUNDS = 20  # faces looked at, at most, by either method
-_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # of a step, the first that descends is taken
+_ROUNDS = 30  # Newton steps of a stage, at most
+_EASED = ((1e4, 1e-2), (1e2, 1e-2), (1.0, 1e-12))  # rest; how near
+_LEVEL = 0.5  # share of a first slope that the last one may have
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,65 @@ class Spiked:
     def nearest(self, slopes: Vector, lower: Vector, upper: Vector) -> Vector:
         """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper, or a point near it.
 
-        By active sets, primal and dual at once (Bergounioux, Ito, Kunisch 1999), which need few
-        rounds or go in circles: then by projected Newton steps (Bertsekas 1982) from where these
-        were, which descend and may end early.
+        By its dual, which has one unknown a spike: for u in place of V^T s the rest is separable,
+        s(u) = clip(-(slopes + V u) / rest), and the dual, concave and smooth, has the gradient
+        r = V^T s(u) - u and the Hessians -(I + V_F^T V_F / rest_F), F the coordinates inside.
+        Newton steps end once the right F is found; |r|^2 / 2 is how much s(u) is above the
+        minimum. Where spikes are long, most steps change F: a larger rest, which shrinks to the
+        true one, saves half of them.
         """
         if not self.V.shape[1]:
             return np.clip(-slopes / self.rest, lower, upper)
-        diagonal = self.rest + np.square(self.V).sum(axis=1)
-        s, pull, side = np.zeros_like(slopes), slopes, np.full(slopes.shape, 2, np.int8)
-        for _ in range(_ROUNDS):
-            aim = s - pull / diagonal
-            now = (aim > upper).astype(np.int8) - (aim < lower)
-            if (now == side).all():
-                return np.clip(s, lower, upper)
-            side = now
-            s = np.where(side < 0, lower, np.where(side > 0, upper, 0))
-            s = s + self.inverse(side == 0)(-slopes - self.product(s))
-            pull = np.where(side == 0, 0, slopes + self.product(s))
-        return self._descended(slopes, np.clip(s, lower, upper), lower, upper)
+        V, rest = self.V.astype(np.float64, copy=False), self.rest.astype(np.float64, copy=False)
+        u: Vector = np.zeros(V.shape[1])
+        for times, close in _EASED:
+            u, s = _highest(u, V, times * rest, slopes, lower, upper, close)
+        return s.astype(slopes.dtype, copy=False)
 
-    def _descended(self, slopes: Vector, s: Vector, lower: Vector, upper: Vector) -> Vector:
-        for _ in range(_ROUNDS):
-            pull = slopes + self.product(s)
-            held = (s <= lower) & (pull > 0) | (s >= upper) & (pull < 0)
-            step = self.inverse(~held)(-pull)
-            for gamma in _SHARES:
-                d = np.clip(s + gamma * step, lower, upper) - s
-                along = float(np.vdot(pull, d))
-                if along + float(np.vdot(d, self.product(d))) / 2 <= 1e-4 * along < 0:
-                    break
-            else:
-                break
-            s = s + d
-        return np.clip(s, lower, upper)
+
+def _highest(
+    u: Vector, V: Vector, rest: Vector, slopes: Vector, lower: Vector, upper: Vector, close: float
+) -> tuple[Vector, Vector]:
+    """(u, s(u)) of `Spiked.nearest`, from u on; s(u) misses `close` of what it descends at most."""
+    eye, pull = np.eye(u.size), slopes + V @ u
+    for _ in range(_ROUNDS):
+        aim = -pull / rest
+        s = np.clip(aim, lower, upper)
+        image = V.T @ s
+        r = image - u
+        if r @ r <= 2 * close * abs(slopes @ s + (s @ (rest * s) + image @ image) / 2):
+            break
+        inside = V[aim == s]
+        du = np.linalg.solve(eye + inside.T @ (inside / rest[aim == s][:, None]), r)
+        along, first, t = V @ du, float(du @ r), 1.0
+        end = along @ np.clip(-(pull + along) / rest, lower, upper) - du @ (u + du)
+        if abs(end) > _LEVEL * first:
+            ends = np.array([-pull - rest * lower, -pull - rest * upper])
+            t = _level(first, float(du @ du), ends, along, rest)
+        u, pull = u + t * du, pull + t * along
+    return u, s
+
+
+def _level(first: float, flat: float, ends: Vector, along: Vector, rest: Vector) -> float:
+    """t >= 0 where a slope that is `first` at 0 is 0: where the dual is highest on a line.
+
+    It falls as fast as `flat` and along_j^2 / rest_j of all j inside the box, which is where
+    t along_j is between the two `ends` of j: it is followed from one end to the next.
+    """
+    moving = along != 0
+    a = along[moving]
+    ends, bends = ends[:, moving] / a, a * a / rest[moving]
+    enters, leaves = ends.min(axis=0), ends.max(axis=0)
+    times = np.concatenate([enters, leaves])
+    order = np.argsort(times)
+    order = order[times[order] > 0]
+    times = np.append(0.0, times[order])
+    inside = float(bends[(enters <= 0) & (leaves > 0)].sum())
+    falls = inside + np.append(0.0, np.cumsum(np.append(bends, -bends)[order]))
+    falls = flat + np.maximum(falls, 0.0)
+    fallen = np.append(0.0, np.cumsum(falls[:-1] * np.diff(times)))
+    k = int(np.searchsorted(fallen, first, side="right")) - 1
+    return float(times[k] + (first - fallen[k]) / falls[k])
 
 
 def diagonal(scale: Vector) -> Spiked:

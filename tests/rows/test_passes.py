@@ -1,0 +1,135 @@
+"""Products with large dense data: our own passes over them, and the bits that they share."""
+
+import numpy as np
+import pytest
+
+import adafw
+from adafw.rows import DenseRows, as_rows, passes
+
+#: Rows and columns that no step of a kernel divides; the first has fewer rows than a part.
+SHAPES = [(7, 5), (131, 9), (1030, 33), (515, 1)]
+
+
+@pytest.fixture
+def large(monkeypatch):
+    monkeypatch.setattr("adafw.rows.dense._LARGE", 1)
+
+
+@pytest.mark.parametrize("cores", ["1", "3"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("stored", "asked"), [("f4", "f4"), ("f4", "f8"), ("f8", "f8")])
+def test_products_are_those_of_numpy(stored, asked, shape, cores, large, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", cores)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal(shape).astype(stored)
+    x, w = rng.standard_normal(shape[1]).astype(asked), rng.random(shape[0]).astype(asked)
+    rows, exact = DenseRows(A, asked), A.astype(float)
+    image, move = rows.curve(w, x)
+    eps = 20 * shape[0] * np.finfo(asked).eps
+    for got, expected in (
+        (rows.dot(x), exact @ x), (rows.combine(w), w @ exact), (move, exact @ x),
+        (image, exact.T @ (w * (exact @ x))),
+    ):  # fmt: skip
+        assert got.dtype == asked
+        np.testing.assert_allclose(got, expected, atol=eps * np.abs(expected).max())
+    np.testing.assert_allclose(
+        rows.mean_squares(np.full(shape[0], 3.0)), np.mean(exact**2, axis=0), rtol=1e-12
+    )
+    np.testing.assert_allclose(rows.mean_squares(w), w @ exact**2 / w.sum(), rtol=1e-5)
+
+
+def test_wrong_lengths_are_refused(large):
+    rows = as_rows(np.ones((6, 4)))
+    with pytest.raises(ValueError, match=r"x must have shape \(4,\), got \(5,\)"):
+        rows.dot(np.ones(5))
+    with pytest.raises(ValueError, match=r"weights must have shape \(6,\), got \(5,\)"):
+        rows.combine(np.ones(5))
+    with pytest.raises(ValueError, match=r"d must have shape \(4,\), got \(3,\)"):
+        rows.curve(np.ones(6), np.ones(3))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("loss", ["Logistic", "Squared", "SquaredHinge"])
+def test_what_was_asked_before_changes_no_bit(loss, shape, weighted, large, monkeypatch):
+    """Value, gradient and predictions in one pass are those of a pass each, on any machine."""
+    rng = np.random.default_rng(1)
+    A, x = rng.standard_normal(shape), rng.standard_normal(shape[1])
+    y = np.where(rng.random(shape[0]) < 0.5, -1.0, 1.0)
+    weight = rng.random(shape[0]) if weighted else None
+
+    def model():
+        return adafw.LinearModel(A, y, getattr(adafw.losses, loss)(), weight)
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    once = model()
+    value, gradient = once.value_and_gradient(x)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    apart = model()
+    z = apart.predictions(x)[0]
+    assert apart.value(x) == value
+    np.testing.assert_array_equal(apart.gradient(x), gradient)
+    np.testing.assert_array_equal(once.predictions(x)[0], z)
+    for one, other in zip(once.curves(x)[1:], apart.curves(x)[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(z, A @ x, atol=1e-13)
+    whole = apart.rows.loss_and_gradient(apart.loss_code, x, apart.y, apart.term_weights)
+    assert whole[0] == value
+    np.testing.assert_array_equal(whole[1], gradient)
+
+
+def test_one_pass_is_one_pass(large, monkeypatch):
+    """A gradient at a new point reads the data once; one at 0 has no predictions to make."""
+    read = []
+    for name in ("dots", "adds", "at_once", "curve"):
+        plain = getattr(passes, name)
+        monkeypatch.setattr(passes, name, lambda *a, n=name, f=plain: read.append(n) or f(*a))
+    f = adafw.LinearModel(np.eye(5) + 1, np.ones(5), adafw.losses.Squared())
+    f.gradient(np.zeros(5))
+    assert read == ["adds"]
+    f.gradient(np.ones(5))
+    f.value(np.ones(5))
+    assert read == ["adds", "at_once"]
+    f.value(np.full(5, 2.0))
+    f.gradient(np.full(5, 2.0))
+    assert read == ["adds", "at_once", "dots", "adds"]
+    f.rows.curve(np.ones(5), np.ones(5))
+    assert read[4:] == ["curve"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_entries_that_are_no_numbers_are_found(bad, dtype, large):
+    A = np.ones((9, 5), dtype)
+    A[8, 4] = bad
+    with pytest.raises(ValueError, match="A must be finite, got NaN or infinity"):
+        as_rows(A)
+
+
+def test_entries_whose_squares_are_infinite_are_numbers(large):
+    A = np.ones((9, 5))
+    A[8, 4] = 1e200
+    assert as_rows(A).mean_squares(np.ones(9))[4] == np.inf
+    assert as_rows(np.full((9, 5), 1e30, np.float32)).finite
+
+
+def test_data_below_the_bound_are_numpys():
+    A = np.random.default_rng(2).standard_normal((1 << 10, (1 << 10) - 1))
+    assert not as_rows(A).large
+    assert as_rows(np.ones((1 << 10, 1 << 10))).large
+    x = np.ones(A.shape[1])
+    np.testing.assert_array_equal(as_rows(A).dot(x), A @ x)
+    assert as_rows(A).at_once(0, x, x, x) is None
+
+
+def test_few_rows_run_the_code_of_all():
+    """What is compiled on a few rows is what all of them will need."""
+    rows = as_rows(np.random.default_rng(3).standard_normal((2100, 500)))
+    few = rows.few(np.arange(8))
+    assert few.large
+    assert few.rough
+    assert few.kind == rows.kind
+    assert not rows.take(np.arange(8)).large
+    w, d = np.ones(8), np.ones(500)
+    few.rough_curve(w, d)
+    assert few._single.shape == (8, 500)
