@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import adafw
-from adafw.rows import DenseRows, as_rows, passes
+from adafw.rows import CSRRows, DenseRows, as_rows, passes
+from adafw.sklearn import FrankWolfeClassifier
 
 #: Rows and columns that no step of a kernel divides; the first has fewer rows than a part.
 SHAPES = [(7, 5), (131, 9), (1030, 33), (515, 1)]
@@ -133,3 +135,50 @@ def test_few_rows_run_the_code_of_all():
     w, d = np.ones(8), np.ones(500)
     few.rough_curve(w, d)
     assert few._single.shape == (8, 500)
+
+
+def mostly_zero(m, n, share, dtype="f8", seed=4):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((m, n)) * (rng.random((m, n)) < share)).astype(dtype)
+
+
+@pytest.mark.parametrize("cores", ["1", "3"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(1030, 33), (131, 90), (3, 5000)])
+def test_arrays_that_are_mostly_zero_are_listed(shape, dtype, cores, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", cores)
+    A = mostly_zero(*shape, 0.2, dtype)
+    A[0], A[-1], A[:, 3] = 0, 0, -0.0
+    A[1, -1] = 7  # the last entry of a row, and rows that end with zeros
+    rows = DenseRows(A).without_zeros()
+    assert isinstance(rows, CSRRows)
+    assert rows.matrix.nnz == np.count_nonzero(A)
+    assert rows.matrix.indices.dtype == np.int32
+    assert rows.dtype == dtype
+    np.testing.assert_array_equal(rows.matrix.toarray(), A)
+    assert DenseRows(A, "f8").without_zeros().dtype == np.float64
+    again = as_rows(rows.matrix.copy())  # as scipy would have made it
+    assert again.describe() == rows.describe()
+
+
+def test_which_arrays_stay_what_they_are():
+    for A in (
+        mostly_zero(1000, 40, 0.35), mostly_zero(90, 90, 0.1), np.ones((200, 50)),
+        np.where(np.arange(1000)[:, None] % 15 == 0, 0.0, np.ones(40)),  # looked at: all 0
+    ):  # fmt: skip
+        rows = DenseRows(A)
+        assert rows.without_zeros() is rows
+    sparse_rows = as_rows(mostly_zero(1000, 40, 0.1)).without_zeros()
+    assert sparse_rows.without_zeros() is sparse_rows
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fits_of_arrays_that_are_mostly_zero_are_those_of_sparse_matrices(intercept):
+    A = mostly_zero(900, 30, 0.15)
+    y = np.where(A[:, :5].sum(axis=1) + np.random.default_rng(0).logistic(size=900) > 0, 1, 0)
+    fit = FrankWolfeClassifier(radius=5.0, fit_intercept=intercept)
+    coefficients = fit.fit(A, y).coef_.copy()
+    np.testing.assert_array_equal(fit.fit(sparse.csr_array(A), y).coef_, coefficients)
+    np.testing.assert_array_equal(fit.predict(A), fit.predict(sparse.csr_array(A)))
+    stream = FrankWolfeClassifier(radius=5.0).partial_fit(A, y, classes=[0, 1])
+    assert np.isfinite(stream.coef_).all()

@@ -49,12 +49,15 @@ class Design:
     A : an array, a sparse matrix or rows; checked and digested here and nowhere after.
     weights : one a row, None for all 1.
     finite : A has been looked through for NaN and infinity already.
+    passing : the data are soon gone: arrays that are mostly 0 are not worth a sparse copy.
     """
 
     def __init__(
-        self, A: MatrixLike, weights: NDArray[Any] | None = None, finite: bool = False
-    ) -> None:
-        self.rows = as_rows(A, finite).described()
+        self, A: MatrixLike, weights: NDArray[Any] | None = None, finite: bool = False,
+        passing: bool = False,
+    ) -> None:  # fmt: skip
+        rows = as_rows(A, finite)
+        self.rows = (rows if passing else rows.without_zeros()).described()
         self.weights = weights
         _check_size(self.rows.largest, "features")
 

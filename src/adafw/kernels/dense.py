@@ -124,3 +124,30 @@ def squares(rows: Array, first: int, last: int, out: Array) -> None:
         for j in range(n):
             one = np.float64(a[j])
             out[j] += one * one
+
+
+@jit
+def count(rows: Array, first: int, last: int, out: Array) -> None:
+    """out[i] = the entries of a_i that are not 0, for first <= i < last."""
+    for i in range(first, last):
+        a, found = rows[i], 0
+        for j in range(a.size):
+            found += a[j] != 0
+        out[i] = found
+
+
+@jit
+def list_entries(
+    rows: Array, first: int, last: int, starts: Array, values: Array, columns: Array
+) -> None:
+    """Entries that are not 0, and their columns, from starts[i] on, for first <= i < last.
+
+    Each is written, and stays if it is not 0: no branch that a processor could not foresee.
+    """
+    for i in range(first, last):
+        a, k, end = rows[i], starts[i], starts[i + 1]
+        for j in range(a.size):
+            if k == end:
+                break
+            values[k], columns[k] = a[j], j
+            k += a[j] != 0

@@ -227,6 +227,10 @@ class Rows(ABC):
     def describe(self) -> dict[str, Plain]:
         """What tells this data from other data."""
 
+    def without_zeros(self) -> "Rows":
+        """The same rows as lists of what is not 0, in a copy, where that makes passes faster."""
+        return self
+
     def described(self) -> "Rows":
         """The same rows, described now and not again: for an owner who lets no one change them."""
         rows = copy(self)

@@ -10,6 +10,7 @@ from adafw.describe import digest
 from adafw.rows import passes
 from adafw.rows.base import AtOnce, Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
+from adafw.rows.csr import CSRRows, as_csr
 from adafw.rows.sketch import RANK, SHARE, Sketch, sketch
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import DenseWorking, WorkingRows
@@ -21,6 +22,9 @@ _PIECE = 1 << 16
 _LARGE = 1 << 20
 #: Entries up to which there is room for a copy in single precision (0.5 GB).
 _LARGEST = 1 << 27
+#: Entries from which, and the share of them up to which, those that are not 0 are listed; and how
+#: many rows say whether it is worth counting.
+_LISTED, _LOOK = (1 << 13, 0.3), 64
 #: Single-precision numbers in a line of the cache.
 _LINE = 16
 #: Squares below which single precision has too few digits.
@@ -260,6 +264,19 @@ class DenseRows(Rows):
         array = self.array - mean
         rest = w @ array
         return DenseRows(array - rest), mean + rest
+
+    def without_zeros(self) -> Rows:
+        m, n = self.array.shape
+        if self.array.size < _LISTED[0]:
+            return self
+        some = self.array[:: max(1, m // _LOOK)]
+        if np.count_nonzero(some) > _LISTED[1] * some.size:
+            return self
+        starts = np.zeros(m + 1, np.int64)
+        np.cumsum(passes.counts(self.arrays), out=starts[1:])
+        if starts[-1] > _LISTED[1] * self.array.size:
+            return self
+        return CSRRows(as_csr(*passes.entries(self.arrays, starts), starts, (m, n)), self.dtype)
 
     def block(self, part: slice) -> NDArray[Any]:
         return self.array[part]

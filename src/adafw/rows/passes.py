@@ -5,6 +5,7 @@ neither the machine's nor those of the product that was asked for.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -82,6 +83,29 @@ def squares(array: Array) -> Vector:
     from adafw.kernels import dense
 
     return _summed(array, np.float64, lambda *part: dense.squares(array, *part))
+
+
+def counts(array: Array) -> NDArray[np.int64]:
+    """How many entries of each row are not 0."""
+    from adafw.kernels import dense, threads
+
+    out, ranges = np.empty(len(array), np.int64), _ranges(len(array))
+    threads.share(lambda k: dense.count(array, *ranges[k], out), len(ranges))
+    return out
+
+
+def entries(array: Array, starts: NDArray[np.int64]) -> tuple[Vector, NDArray[Any]]:
+    """What is not 0, row by row, and in which column; starts: where each row begins, and ends."""
+    from adafw.kernels import dense, threads
+
+    wide = array.shape[1] > np.iinfo(np.int32).max
+    values: Vector = np.empty(int(starts[-1]), array.dtype)
+    columns: NDArray[Any] = np.empty(values.size, np.int64 if wide else np.int32)
+    ranges = _ranges(len(array))
+    threads.share(
+        lambda k: dense.list_entries(array, *ranges[k], starts, values, columns), len(ranges)
+    )
+    return values, columns
 
 
 def _summed(array: Array, dtype: DTypeLike, work: Callable[[int, int, Vector], None]) -> Vector:

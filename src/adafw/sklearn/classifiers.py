@@ -165,5 +165,5 @@ class FrankWolfeClassifier(LinearClassifier):
         targets = Targets.of_classes(y, self.classes_, settings.joint)
         plan = targets.plan(settings, X.shape[1])
         weight = targets.class_weights(self.class_weight, weights_of(sample_weight, X), X.dtype)
-        self._partial_fit_targets(Design(X, weight, finite=True), targets, plan)
+        self._partial_fit_targets(Design(X, weight, finite=True, passing=True), targets, plan)
         return self

@@ -114,7 +114,7 @@ class FrankWolfeRegressor(LinearRegressor):
         settings.check("regression")
         first = not hasattr(self, "n_features_in_")
         X, y = self._validated(X, y, y_numeric=True, multi_output=True, reset=first)
-        design = Design(X, weights_of(sample_weight, X), finite=True)
+        design = Design(X, weights_of(sample_weight, X), finite=True, passing=True)
         targets = Targets.of_numbers(y, X.dtype)
         self._partial_fit_targets(design, targets, targets.plan(settings, X.shape[1]))
         return self
