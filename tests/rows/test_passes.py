@@ -182,3 +182,11 @@ def test_fits_of_arrays_that_are_mostly_zero_are_those_of_sparse_matrices(interc
     np.testing.assert_array_equal(fit.predict(A), fit.predict(sparse.csr_array(A)))
     stream = FrankWolfeClassifier(radius=5.0).partial_fit(A, y, classes=[0, 1])
     assert np.isfinite(stream.coef_).all()
+
+
+def test_gram_matrices_have_weights_of_any_sign():
+    rng = np.random.default_rng(5)
+    A, w = rng.standard_normal((70, 9)), rng.random(70)
+    for weights in (w, w - 0.5, np.zeros(70)):
+        exact = A.T @ (weights[:, None] * A)
+        np.testing.assert_allclose(as_rows(A).gram(weights), exact, atol=1e-12)

@@ -171,6 +171,14 @@ class Rows(ABC):
         means = np.asarray(self.combine(weights / weights.sum()), np.float64)
         return spread + means.reshape(spread.shape) ** 2
 
+    def every(self, step: int) -> "Rows":
+        """Every `step`-th row, the first among them; kept, where that is a copy."""
+        return self.take(np.arange(0, self.shape[0], step))
+
+    def unrelated(self, centred: bool = False) -> bool:
+        """Whether columns, less their means if `centred`, tell of each other no more than noise."""
+        return False
+
     @abstractmethod
     def take(self, indices: NDArray[np.integer[Any]]) -> "Rows":
         """The rows of these numbers, in their order."""

@@ -11,7 +11,7 @@ from adafw.rows import passes
 from adafw.rows.base import AtOnce, Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows, as_csr
-from adafw.rows.sketch import RANK, SHARE, Sketch, sketch
+from adafw.rows.sketch import RANK, SHARE, Sketch, noise, sketch
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import DenseWorking, WorkingRows
 from adafw.typing import Array, Batch, Plain
@@ -25,12 +25,14 @@ _LARGEST = 1 << 27
 #: Entries from which, and the share of them up to which, those that are not 0 are listed; and how
 #: many rows say whether it is worth counting.
 _LISTED, _LOOK = (1 << 13, 0.3), 64
+#: Share of noise from which columns are taken for unrelated.
+_NOISE = 0.5
 #: Single-precision numbers in a line of the cache.
 _LINE = 16
 #: Squares below which single precision has too few digits.
 _FAINT = 1e-30
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
-_SLICE = 1 << 20
+_SLICE = 1 << 18
 
 
 class DenseRows(Rows):
@@ -44,6 +46,8 @@ class DenseRows(Rows):
         self.dtype = A.dtype if dtype is None else np.dtype(dtype)
         self._sketched: tuple[Vector, Sketch] | None = None
         self._single: NDArray[np.float32] | None = None
+        self._every: tuple[int, Rows] | None = None
+        self._unrelated: dict[bool, bool] = {}
 
     @cached_property
     def arrays(self) -> Array:
@@ -203,9 +207,15 @@ class DenseRows(Rows):
     def gram(self, weights: Vector) -> Vector:
         n = self.shape[1]
         total = np.zeros((n, n), self.dtype)
+        # A product with its own transpose is half the work, and NumPy knows it.
+        roots = np.sqrt(weights) if weights.min(initial=0) >= 0 else None
         for part in self._slices():
             array = self.array[part]
-            total += (array * weights[part, None]).T @ array
+            if roots is None:
+                total += (array * weights[part, None]).T @ array
+            else:
+                array = array * roots[part, None]
+                total += array.T @ array
         return total
 
     def variances(self, weights: Vector) -> Vector:
@@ -225,6 +235,21 @@ class DenseRows(Rows):
             apart = self.array[k : k + step] - centre
             total += w[k : k + step] @ np.square(apart, out=apart)
         return total
+
+    def every(self, step: int) -> Rows:
+        if self._every is None or self._every[0] != step:
+            self._every = step, DenseRows(self.array[::step], self.dtype)
+        return self._every[1]
+
+    def unrelated(self, centred: bool = False) -> bool:
+        if centred not in self._unrelated:
+            m = self.shape[0]
+            P = self.gram(np.full(m, 1 / m, self.dtype)).astype(np.float64)
+            if centred:
+                mean = self.combine(np.full(m, 1 / m, self.dtype))
+                P -= np.outer(mean, mean)
+            self._unrelated[centred] = noise(P, 1 / m) > _NOISE
+        return self._unrelated[centred]
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:
         return DenseRows(self.array[indices], self.dtype)

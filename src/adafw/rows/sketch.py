@@ -52,3 +52,17 @@ def _sketch(step: int, part: NDArray[np.floating[Any]]) -> Sketch:
     rest = (squares - np.einsum("jk,jk->j", explained, basis)) / len(part)
     wide = [np.asarray(found, np.float64) for found in (basis, images, rest)]
     return Sketch(step, wide[0], wide[1], np.clip(wide[2], NOISE, 1.0))
+
+
+def noise(moments: NDArray[np.floating[Any]], share: float) -> float:
+    """The share of a matrix of second moments, its diagonal aside, that a sample makes by itself.
+
+    Of columns that have nothing to do with each other, correlations have squares of `share`, one
+    over the size of the sample, on average. (To shrink a matrix by it, as Ledoit and Wolf 2004 do,
+    would lift its short directions, which are those that steps need.)
+    """
+    n = len(moments)
+    root = np.sqrt(np.maximum(moments.diagonal(), 0.0))
+    root = np.divide(1.0, root, out=np.zeros(n), where=root > 0)
+    squares = np.square(moments * root[:, None] * root).sum() - np.count_nonzero(root)
+    return min(1.0, n * (n - 1) * share / max(float(squares), 1e-300))

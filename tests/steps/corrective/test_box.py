@@ -52,7 +52,7 @@ class Counting:
             self.products += 1
             return h.product(d)
 
-        near = h.spikes if spikes is None else (lambda: spikes)
+        near = h.near if spikes is None else (lambda: spikes)
         self.h = Hessian(product, h.scale, h.matrix, h.columns, near, h.image)
 
 

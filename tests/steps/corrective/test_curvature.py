@@ -227,11 +227,6 @@ def test_rough_products_are_those_of_models_that_may_be_rough():
     assert seen.rough
     rough = seen.hessian(np.zeros(4100), np.ones(256)).product(A[0])[0]
     assert 1e-9 < np.abs(rough - exact).max() / np.abs(exact).max() < 1e-5
-    A = A.reshape(-1, 128)  # as many entries, of so few columns that a matrix is formed
-    small = Predictions(adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic()))
-    small.exact = False
-    assert small.rows.rough
-    assert not small.rough
 
 
 # Several outputs ---------------------------------------------------------------------------------

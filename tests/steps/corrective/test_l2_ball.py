@@ -32,7 +32,7 @@ def counting(h):
         products.append(d)
         return h.product(d)
 
-    return Hessian(product, h.scale, h.matrix, h.columns, h.spikes, h.image), products
+    return Hessian(product, h.scale, h.matrix, h.columns, h.near, h.image), products
 
 
 def test_the_gap_is_that_of_the_point_opposite():

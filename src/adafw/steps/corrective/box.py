@@ -11,10 +11,9 @@ from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import Solution, solve
-from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
+from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Near, Vector, view
 from adafw.steps.corrective.damped import FINE, at, descend, forcing, weighed
 from adafw.steps.corrective.remembering import led, recall
-from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
@@ -84,7 +83,7 @@ class _Model:
             self._sweep_matrix(matrix, d, state)
             return self._inside(d), None
         near = h.nearly()
-        if near.V.shape[1]:
+        if near.leads:
             return self._near(h, near)
         move: Vector | None = None
         for _ in range(_FACES):
@@ -101,7 +100,7 @@ class _Model:
                 break
         return self._inside(d), move
 
-    def _near(self, h: Hessian, near: Spiked) -> tuple[Array, Vector]:
+    def _near(self, h: Hessian, near: Near) -> tuple[Array, Vector]:
         """The same where P tells most of H: the face is that of the minimiser for P."""
         d, slopes = np.zeros_like(self.x), self.g
         d, slopes, move = self._towards(h, near, d, slopes, d, slopes)
@@ -132,7 +131,7 @@ class _Model:
         return solve(h.product, -slopes, inverse, self.share, 60, leave=leaves)
 
     def _towards(
-        self, h: Hessian, near: Spiked, d: Vector, slopes: Vector, out: Vector, pull: Vector
+        self, h: Hessian, near: Near, d: Vector, slopes: Vector, out: Vector, pull: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """A step from d to the minimiser over the box of what is known at `out`, P for H.
 

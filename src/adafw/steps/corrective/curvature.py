@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.newton import LITTLE, STALE, STALE_EXACT
+from adafw.steps.corrective.sampled import Sampled, sampled
 from adafw.steps.corrective.spiked import Spiked, diagonal
 from adafw.typing import Array
 
@@ -29,6 +30,11 @@ _UNKNOWN = np.empty(0)
 #: Columns up to which forming H is cheaper than the products it saves; of rows with few entries,
 #: where it costs no more than so many products.
 SMALL, SMALL_SPARSE, PRODUCTS = 200, 500, 16
+#: Dense rows a column up to which all make H; more are too dear, and so many a good guess at it.
+SAMPLE = 8
+#: m n^2 up to which H costs no more than the calls that products take.
+SLIGHT = 1 << 22
+Near: TypeAlias = Spiked | Sampled
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,12 @@ class Hessian:
     scale: Vector
     matrix: NDArray[Any] | None = None
     columns: Callable[[], ColumnHessian] | None = None
-    spikes: Callable[[], Spiked] | None = None
+    near: Callable[[], Near] | None = None
     image: Callable[[Vector], Vector] | None = None
 
-    def nearly(self) -> Spiked:
+    def nearly(self) -> Near:
         """P ~ H, to solve with where products are dear."""
-        return diagonal(self.scale) if self.spikes is None else self.spikes()
+        return diagonal(self.scale) if self.near is None else self.near()
 
 
 class View(ABC):
@@ -127,8 +133,11 @@ def forms_matrix(rows: Rows) -> bool:
     """Whether H is made as a matrix."""
     if len(rows.shape) != 2:
         return False
-    few = rows.plain[0].gram_products <= PRODUCTS
-    return rows.shape[1] <= (SMALL_SPARSE if few else SMALL)
+    stored = rows.plain[0]
+    if not stored.listed:
+        m, n = rows.shape
+        return n <= SMALL and (m <= SAMPLE * n or m * n * n <= SLIGHT)
+    return rows.shape[1] <= (SMALL_SPARSE if stored.gram_products <= PRODUCTS else SMALL)
 
 
 class Predictions(View):
@@ -194,8 +203,8 @@ class Predictions(View):
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
-            spikes = lambda: self._spikes(weights, bends, follows)  # noqa: E731
-            return Hessian(product, scale, spikes=spikes, image=along)
+            near = lambda: self._near(weights, bends, follows)  # noqa: E731
+            return Hessian(product, scale, near=near, image=along)
 
         def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
@@ -221,6 +230,24 @@ class Predictions(View):
         if take_stale(bends, known, stale, least, change):
             rows.add_gram(change, gram)
         return gram
+
+    def _near(self, weights: Vector, bends: Vector, follows: bool) -> Near:
+        """H from some of the rows, if features are few; else `_spikes`."""
+        m, n = self.rows.shape[0], weights.size
+        scale = weights.astype(np.float64) * (float(bends.sum(dtype=np.float64)) or 1.0)
+        if n > SMALL or self.rows.plain[1] or m <= SAMPLE * n:
+            return self._spikes(weights, bends, follows)
+        step = m // (SAMPLE * n)
+        some, w = self.rows.every(step), bends[::step].astype(np.float64)
+        total = float(w.sum())
+        if some.unrelated(follows) or not total > 0:
+            return diagonal(scale.astype(weights.dtype))
+        w *= float(bends.sum(dtype=np.float64)) / total
+        P = some.gram(w.astype(some.dtype)).astype(np.float64)
+        if follows:
+            mixed = some.combine(w)
+            P -= np.outer(mixed, mixed / w.sum())
+        return sampled(P, scale) if np.isfinite(P).all() else diagonal(scale.astype(weights.dtype))
 
     def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
         """H within the few directions along which rows are long; its diagonal for the rest."""

@@ -9,10 +9,9 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Hessian, Vector, view
+from adafw.steps.corrective.curvature import Hessian, Near, Vector, view
 from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing, weighed
 from adafw.steps.corrective.remembering import led, recall
-from adafw.steps.corrective.spiked import Spiked
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
@@ -94,7 +93,7 @@ class _Model:
         return y, z - start if z.size else None
 
     def _step(
-        self, h: Hessian, near: Spiked, y: Array, slopes: Vector
+        self, h: Hessian, near: Near, y: Array, slopes: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """(d, H d, A d) towards the minimiser of the model over the ball."""
         norm, along = float(np.linalg.norm(y)), -float(np.vdot(slopes, y))
@@ -106,7 +105,7 @@ class _Model:
             )  # fmt: skip
             return found.d, -slopes - found.residual, found.move
         s = along / norm**2
-        inverse = Spiked(near.rest + s, near.V).inverse(every)
+        inverse = near.raised(s).inverse(every)
         normal = inverse(y)
         across = float(np.vdot(y, normal))
 

@@ -21,6 +21,15 @@ class Spiked:
     rest: Vector
     V: NDArray[np.floating[Any]]
 
+    @property
+    def leads(self) -> bool:
+        """Whether it tells more than a diagonal."""
+        return self.V.shape[1] > 0
+
+    def raised(self, s: float) -> "Spiked":
+        """P + s I."""
+        return Spiked(self.rest + s, self.V)
+
     def product(self, s: Vector) -> Vector:
         """P s."""
         return self.rest * s + self.V @ (self.V.T @ s)

@@ -1,0 +1,90 @@
+"""A Hessian from some of the rows, as a matrix: what to solve with where features are few."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.floating[Any]]
+
+_RIDGE = 1e-6  # share of its diagonal by which a matrix is surely positive
+_ROUNDS = 20  # faces looked at, at most
+_SWEEPS = 4  # of coordinate steps, which name the next
+_CLOSE = 1e-10  # share of the decrease that may be missing
+_HALVES = 12  # of a step on a face
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """P, symmetric and positive definite; what `Spiked` is with a few directions."""
+
+    P: NDArray[np.float64]
+
+    #: Whether it tells more than a diagonal.
+    leads = True
+
+    def raised(self, s: float) -> "Sampled":
+        """P + s I."""
+        return Sampled(self.P + s * np.eye(len(self.P)))
+
+    def product(self, s: Vector) -> Vector:
+        """P s."""
+        return self.P @ s
+
+    def inverse(self, free: NDArray[np.bool_]) -> Callable[[Vector], Vector]:
+        """r -> P^-1 r among the free coordinates, 0 at others; by its diagonal if P is no better."""
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        chosen = np.flatnonzero(free)
+        part = self.P if chosen.size == free.size else self.P[np.ix_(chosen, chosen)]
+        try:
+            factor = cho_factor(part, check_finite=False) if chosen.size else None
+        except LinAlgError:
+            single = np.where(free, 1 / self.P.diagonal(), 0.0)
+            return lambda r: (single * r).astype(r.dtype, copy=False)
+
+        def apply(r: Vector) -> Vector:
+            out = np.zeros(free.shape, r.dtype)
+            if factor is not None:
+                out[chosen] = cho_solve(factor, r[chosen], check_finite=False)
+            return out
+
+        return apply
+
+    def nearest(self, slopes: Vector, lower: Vector, upper: Vector) -> Vector:
+        """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper, or a point near it.
+
+        By coordinate steps that name a face, and the minimiser on it, as far as it descends inside
+        the box (after More and Toraldo 1991).
+        """
+        from adafw.kernels.coordinates import matrix_sweep
+
+        low, high = lower.astype(np.float64), upper.astype(np.float64)
+        s = np.clip(np.zeros(slopes.size), low, high)
+        pull, order = slopes + self.P @ s, np.arange(slopes.size)
+        for _ in range(_ROUNDS):
+            for _ in range(_SWEEPS):
+                gap = matrix_sweep(self.P, low, high, s, pull, order)
+            if gap <= _CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2):
+                break
+            free = (low < s) & (s < high)
+            step = self.inverse(free)(-pull)
+            gamma = 1.0
+            for _ in range(_HALVES):
+                d = np.clip(s + gamma * step, low, high) - s
+                bent = self.P @ d
+                if float(pull @ d + d @ bent / 2) <= 0:
+                    s, pull = s + d, pull + bent
+                    break
+                gamma /= 2
+        return s.astype(slopes.dtype, copy=False)
+
+
+def sampled(P: NDArray[np.float64], scale: Vector) -> Sampled:
+    """P from a sample; of a column that it has little of, all rows know the diagonal: `scale`."""
+    known = P.diagonal()
+    diagonal = np.where(known < scale / 2, scale, known) + _RIDGE * scale
+    np.fill_diagonal(P, diagonal)
+    return Sampled(P)

@@ -1,0 +1,142 @@
+"""A Hessian from some of the rows: its inverse on a face, its minimiser over a box, its place."""
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+import adafw
+from adafw import losses
+from adafw.objectives import WithIntercept
+from adafw.rows import as_rows
+from adafw.steps.corrective.curvature import forms_matrix, view
+from adafw.steps.corrective.sampled import Sampled, sampled
+from adafw.steps.corrective.spiked import Spiked
+
+M, N = 6000, 60
+
+
+def made(n=30, condition=1e3, seed=0):
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    return Sampled(turn * np.logspace(0, np.log10(condition), n) @ turn.T), rng
+
+
+def related(seed=0, m=M, n=N):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((m, n)) @ rng.standard_normal((n, n)) / 4
+    return A, np.where(A[:, 0] + rng.logistic(size=m) > 0, 1.0, -1.0)
+
+
+def test_the_inverse_is_that_of_the_free_coordinates():
+    near, rng = made()
+    r = rng.standard_normal(30)
+    for free in (np.ones(30, bool), rng.random(30) < 0.5, np.zeros(30, bool)):
+        s, part = near.inverse(free)(r), np.ix_(free, free)
+        np.testing.assert_allclose(s[free], np.linalg.solve(near.P[part], r[free]), rtol=1e-9)
+        assert not s[~free].any()
+    np.testing.assert_allclose(near.raised(2.0).P, near.P + 2 * np.eye(30))
+    np.testing.assert_allclose(near.product(r), near.P @ r)
+
+
+def test_what_is_not_positive_is_solved_by_its_diagonal():
+    near = Sampled(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    s = near.inverse(np.array([True, True]))(np.array([3.0, 4.0], np.float32))
+    np.testing.assert_array_equal(s, [3.0, 4.0])
+    assert s.dtype == np.float32
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
+@pytest.mark.parametrize("width", [1e-3, 0.3, 100.0])
+def test_nearest_is_the_minimiser_over_the_box(condition, width):
+    for seed in range(3):
+        near, rng = made(condition=condition, seed=seed)
+        q = 5 * rng.standard_normal(30)
+        lower = -width * rng.random(30)
+        upper = lower + width * (0.1 + rng.random(30))  # 0 may be outside
+        s = near.nearest(q, lower, upper)
+        assert ((lower <= s) & (s <= upper)).all()
+        root = np.linalg.cholesky(near.P).T
+        target = -np.linalg.solve(root.T, q)
+        exact = lsq_linear(root, target, (lower, upper), method="bvls", tol=1e-14).x
+
+        def value(s, near=near, q=q):
+            return q @ s + s @ near.P @ s / 2
+
+        assert value(s) - value(exact) <= 1e-8 * abs(value(exact))
+
+
+def test_columns_that_the_sample_lacks_are_known_by_all_rows():
+    P = np.diag([4.0, 0.0, 1.9])
+    np.testing.assert_allclose(sampled(P, np.array([4.2, 3.0, 4.0])).P.diagonal(), [4, 3, 4], 1e-5)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_related_columns_are_solved_with_a_sample(intercept):
+    """P^-1 H has eigenvalues between a third and three, where the diagonal's span thousands."""
+    A, y = related()
+    A = A + 3 * intercept
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    f = WithIntercept(f) if intercept else f
+    seen, x = view(f), np.full(N, 0.01)
+    assert not forms_matrix(f.rows)
+    h = seen.hessian(seen.predict(x), seen.weights(x))
+    near = h.nearly()
+    assert isinstance(near, Sampled)
+    H = np.column_stack([h.product(e)[0] for e in np.eye(N)])
+    size = np.linalg.eigvals(np.linalg.solve(near.P, H)).real
+    assert 0.3 < size.min() < size.max() < 4
+    assert np.linalg.cond(H / np.sqrt(np.outer(h.scale, h.scale))) > 1e3
+
+
+def test_unrelated_columns_are_a_diagonal():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((M, N))
+    some = as_rows(A).every(10)
+    assert some.unrelated()
+    assert not as_rows(A + 1).every(10).unrelated()
+    assert as_rows(A + 1).every(10).unrelated(centred=True)
+    assert not as_rows(related()[0]).every(10).unrelated()
+    A[:, 3] = 0
+    assert as_rows(A).every(10).unrelated()
+    rows = as_rows(A)
+    assert rows.every(10) is rows.every(10)
+    np.testing.assert_array_equal(rows.every(10).array, A[::10])
+    f = adafw.LinearModel(A, np.sign(A[:, 0]), losses.Logistic())
+    seen, x = view(f), np.zeros(N)
+    near = seen.hessian(seen.predict(x), seen.weights(x)).nearly()
+    assert isinstance(near, Spiked)
+    assert not near.leads
+
+
+def test_when_all_rows_make_the_matrix():
+    assert forms_matrix(as_rows(np.ones((1600, 200))))
+    assert not forms_matrix(as_rows(np.ones((1601, 200))))
+    assert forms_matrix(as_rows(np.ones((1 << 12, 32))))
+    assert not forms_matrix(as_rows(np.ones(((1 << 12) + 1, 32))))
+
+
+@pytest.mark.parametrize("loss", ["Logistic", "SquaredHinge", "Huber"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("constraint", [adafw.LInfBall(0.05), adafw.LInfBall(2.0),
+                                        adafw.L2Ball(0.3), adafw.L2Ball(5.0)])  # fmt: skip
+def test_few_related_columns_converge_in_few_gradients(constraint, intercept, loss):
+    A, y = related(2)
+    A[:, 7], A[:, 8], A[3, 9] = A[:, 6], 0.0, 50.0  # a copy, nothing, an outlier
+    f = adafw.LinearModel(A * np.logspace(-2, 1, N), y, getattr(losses, loss)())
+    f = WithIntercept(f) if intercept else f
+    r = adafw.minimize(f, constraint, adafw.Corrective(), gap_tolerance=1e-9, max_iterations=25)
+    assert r.status == "converged"
+    assert constraint.gap(r.x, f.gradient(r.x)) < 1.1e-9
+
+
+@pytest.mark.parametrize("constraint", [adafw.LInfBall(0.1), adafw.L2Ball(0.5)])
+def test_runs_resume_bit_for_bit(constraint):
+    A, y = related(3)
+
+    def solved(**how):
+        f = adafw.LinearModel(A, y, losses.Logistic())  # which knows nothing of the run so far
+        return adafw.minimize(f, constraint, adafw.Corrective(), **how)
+
+    whole = solved(max_iterations=6)
+    again = solved(max_iterations=6, state=solved(max_iterations=3).state)
+    np.testing.assert_array_equal(whole.x, again.x)
