@@ -34,7 +34,7 @@ class Sampled:
         return self.P @ s
 
     def inverse(self, free: NDArray[np.bool_]) -> Callable[[Vector], Vector]:
-        """r -> P^-1 r among the free coordinates, 0 at others; by its diagonal if P is no better."""
+        """r -> P^-1 r among the free coordinates, 0 at others; by the diagonal of a bad P."""
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         chosen = np.flatnonzero(free)
