@@ -173,6 +173,8 @@ def test_choice_by_data_and_set():
     bare = adafw.UserSet(lambda g: -np.sign(g), np.zeros(501))
     assert automatic(few, plan())().name == "Corrective"
     assert automatic(few, plan(constraint=adafw.L2Ball(2.0)))().name == "Newton"
+    for box in (adafw.LInfBall(2.0), adafw.Box(0.0, 1.0)):
+        assert automatic(few, plan(constraint=box))().name == "Corrective"
     assert automatic(wide, plan())().name == "Corrective"
     ball = adafw.LpBall(2.0, 1.5)
     assert automatic(few, plan(constraint=ball))().name == "Newton"

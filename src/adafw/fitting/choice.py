@@ -9,7 +9,7 @@ import numpy as np
 from adafw.algorithm import Algorithm
 from adafw.algorithms import CSFW as constant_batch
 from adafw.algorithms import FW, AdaCSFW, AdaGrad, AdaSVRF, Corrective
-from adafw.constraints import NuclearBall, SpectralBall
+from adafw.constraints import Box, LInfBall, NuclearBall, SpectralBall
 from adafw.constraints.base import Constraint
 from adafw.fitting.design import Design
 from adafw.fitting.settings import Plan
@@ -32,8 +32,8 @@ from adafw.tuning import tune
 
 #: Up to so many features, and so many multiplications for a Hessian, Newton steps are best.
 NEWTON_FEATURES, NEWTON_WORK = 500, 4e9
-#: Up to so many features they are taken on every set but polytopes whose vertices have one entry:
-#: the last digits come for free.
+#: Up to so many features they are taken on every set but boxes and polytopes whose vertices have
+#: one entry: the last digits come for free.
 NEWTON_ALWAYS = 50
 #: Up to so many coefficients of several outputs, too.
 NEWTON_JOINT = 150
@@ -113,11 +113,12 @@ def exact(design: Design, constraint: Constraint, has_hessian: bool) -> Algorith
     """The best method with exact gradients.
 
     Corrective steps where the set and the loss allow them, but for up to 50 features, whose Hessian
-    costs nothing, on sets other than the l1 ball and the simplices. Else, few features (500, and
-    4e9 multiplications a Hessian): Newton steps over the set. Else spectral steps where the set has
-    a projection, Frank-Wolfe with line search where not.
+    costs nothing, on sets other than the l1 ball, the simplices and boxes. Else, few features (500,
+    and 4e9 multiplications a Hessian): Newton steps over the set. Else spectral steps where the set
+    has a projection, Frank-Wolfe with line search where not.
     """
-    small = _is_small(design.rows) and not corrects_atoms(constraint)
+    quick = corrects_atoms(constraint) or isinstance(constraint.bare, LInfBall | Box)
+    small = _is_small(design.rows) and not quick
     if has_hessian and _corrects(design, constraint) and not small:
         return Corrective()
     if has_hessian and _few_features(design.rows):

@@ -61,9 +61,9 @@ class Settings:
     constraint_params: Mapping[str, object] | None = _option(None, _besides())
     algorithm: str | Algorithm | Callable[..., Algorithm] = _option(
         "auto",
-        "auto, or a preset such as AdaCSFW; auto: corrective steps on the l1 ball and the "
-        "simplices; on other sets Newton steps up to 50 features, and up to 500 where there are no "
-        "corrective steps, which are taken else; on sets without these, up to 5e7 stored entries, "
+        "auto, or a preset such as AdaCSFW; auto: corrective steps on the l1 ball, "
+        "simplices and boxes; on other sets Newton steps up to 50 features, and up to 500 where "
+        "there are no corrective steps, taken else; on sets without them, up to 5e7 stored entries "
         "spectral projected gradients where the set has a projection and Frank-Wolfe with line "
         "search where not; above that AdaGrad with CSFW's gradients, or CSFW where there is no "
         "projection",
