@@ -1,5 +1,8 @@
 """Products with large dense data: our own passes over them, and the bits that they share."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -190,3 +193,15 @@ def test_gram_matrices_have_weights_of_any_sign():
     for weights in (w, w - 0.5, np.zeros(70)):
         exact = A.T @ (weights[:, None] * A)
         np.testing.assert_allclose(as_rows(A).gram(weights), exact, atol=1e-12)
+
+
+def test_a_pickle_holds_the_data_once():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((8000, 140))
+    f = adafw.LinearModel(A, np.sign(A[:, 0]), adafw.losses.Logistic())
+    first = adafw.minimize(f, adafw.LInfBall(0.1), adafw.Corrective(), max_iterations=2)
+    data = pickle.dumps(f)
+    assert len(data) < 1.1 * A.nbytes
+    for again in (pickle.loads(data), copy.deepcopy(f)):
+        second = adafw.minimize(again, adafw.LInfBall(0.1), adafw.Corrective(), max_iterations=2)
+        np.testing.assert_array_equal(second.x, first.x)

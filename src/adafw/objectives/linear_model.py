@@ -92,6 +92,7 @@ class LinearModel(SeparableSum):
     ----------
     A : data, one sample a_i a row; an array or a scipy sparse matrix. float32 and float64 are
         kept (x and gradients then have that dtype), other dtypes and formats converted once.
+        Not to be changed while the model is in use, which knows sums and copies of it.
     y : targets y_i, one a row.
     loss : one of `adafw.losses`.
     sample_weight : w_i >= 0, not all 0; None means 1.

@@ -52,6 +52,8 @@ class Rows(ABC):
     gram_grows: bool = False
     #: Whether `rough_curve` is cheaper than `curve`.
     rough: bool = False
+    #: Whether columns are so far from 0 that rough products lose what they are less their means.
+    far: bool = False
     #: Whether they are soon gone, or memory is dear: no copies are kept to make products faster.
     passing: bool = False
     #: Where in x, laid out flat, the one entry of each row is; None if rows have more than one.

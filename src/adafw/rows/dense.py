@@ -29,16 +29,26 @@ _LISTED, _LOOK = (1 << 13, 0.3), 64
 _NOISE = 0.5
 #: Single-precision numbers in a line of the cache.
 _LINE = 16
-#: Squares below which single precision has too few digits.
-_FAINT = 1e-30
+#: Rows that say how far columns are from 0; and mean squares over variances from which single
+#: precision has too few digits for what is left of them less their means.
+_FEW_ROWS, _FAR = 256, 400.0
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
 _SLICE = 1 << 18
+
+
+#: What is made from the array, and made again.
+_COPIES = ("arrays", "by_columns", "_column_arrays")
 
 
 class DenseRows(Rows):
     """A C-contiguous array of float32 or float64; `dtype` of points and products, None as A's."""
 
     by_coordinates = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the copies that products made for themselves: a pickle holds the array once."""
+        kept = {k: v for k, v in vars(self).items() if k not in _COPIES}
+        return kept | {"_single": None, "_every": None, "_sketched": None}
 
     def __init__(self, A: NDArray[np.floating[Any]], dtype: DTypeLike | None = None) -> None:
         self.array = np.ascontiguousarray(A)
@@ -158,6 +168,12 @@ class DenseRows(Rows):
             limit = float(np.finfo(np.float32).max)
             self._single = read_only(np.clip(self.array, -limit, limit).astype(np.float32))
         return passes.curve(self._single, weights, d, np.float32)
+
+    @cached_property
+    def far(self) -> bool:  # type: ignore[override]
+        some = self.array[:: max(1, self.shape[0] // _FEW_ROWS)].astype(np.float64)
+        means, variances = some.mean(axis=0), some.var(axis=0)
+        return bool((means**2 > _FAR * variances)[variances > 1e-12 * means**2].any())
 
     @cached_property
     def _column_squares(self) -> Vector:

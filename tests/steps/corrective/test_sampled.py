@@ -140,3 +140,45 @@ def test_runs_resume_bit_for_bit(constraint):
     whole = solved(max_iterations=6)
     again = solved(max_iterations=6, state=solved(max_iterations=3).state)
     np.testing.assert_array_equal(whole.x, again.x)
+
+
+@pytest.mark.parametrize("loss", [losses.Huber(0.03), losses.SmoothedHinge(0.03)])
+def test_where_few_rows_bend_all_make_the_matrix(loss):
+    """Of eight rows a column some tenth would: too few for a matrix, and runs did not end."""
+    A, y = related(4, 8000, 60)
+    y = y if isinstance(loss, losses.SmoothedHinge) else A[:, 0] + y
+    f = adafw.LinearModel(A, y, loss)
+    ball, gap = adafw.LInfBall(0.3), 1e-7 * f.value(np.zeros(60))
+    r = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=gap, max_iterations=30)
+    assert r.status == "converged"
+    seen = view(f)
+    h = seen.hessian(f.rows.dot(r.x), seen.weights(r.x))
+    assert h.matrix is not None
+    np.testing.assert_allclose(h.matrix, f.hessian(r.x), atol=1e-12)
+
+
+def test_columns_far_from_0_have_no_rough_products_with_an_intercept():
+    """Single precision loses what they are less their means."""
+    A, y = related(5, 18_000, 60)
+    far, near = A + 300, A + 3
+    assert as_rows(far).far
+    assert not as_rows(near).far
+    assert not as_rows(np.hstack([near, np.ones((18_000, 1))])).far  # a column that is constant
+    f = adafw.LinearModel(far, y, losses.Logistic())
+    for model, rough in ((f, True), (WithIntercept(f), False)):
+        seen = view(model)
+        seen.exact = False
+        assert seen.rough is rough
+    f, ball = WithIntercept(f), adafw.LInfBall(0.3)
+    r = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=1e-6, max_iterations=12)
+    assert r.status == "converged"
+
+
+def test_columns_of_tiny_numbers_hold_nothing_up():
+    A, y = related(6)
+    A[:, 5] *= 1e-158
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    r = adafw.minimize(
+        f, adafw.LInfBall(0.5), adafw.Corrective(), gap_tolerance=1e-8, max_iterations=20
+    )
+    assert r.status == "converged"

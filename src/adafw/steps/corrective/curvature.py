@@ -25,6 +25,7 @@ Vector = NDArray[np.floating[Any]]
 #: d -> (H d, the change of the predictions along d, empty where it is not known).
 Product = Callable[[Vector], tuple[Vector, Vector]]
 
+_FAINT = 1e-280  # mean squares that are 0: of smaller numbers, products have no digits
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _UNKNOWN = np.empty(0)
 #: Columns up to which forming H is cheaper than the products it saves; of rows with few entries,
@@ -126,7 +127,7 @@ def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     if centred:
         spread = np.asarray(rows.variances(w), np.float64)
         found = np.where(spread > _CONSTANT * squares, spread, 0.0)
-    return np.where(found > 0, found, float(found.max()) or 1.0)
+    return np.where(found > _FAINT, found, float(found.max()) or 1.0)
 
 
 def forms_matrix(rows: Rows) -> bool:
@@ -151,7 +152,9 @@ class Predictions(View):
 
     @property
     def rough(self) -> bool:
-        return self.rows.rough and not self.exact and not forms_matrix(self.rows)
+        if not self.rows.rough or self.exact or forms_matrix(self.rows):
+            return False
+        return not (isinstance(self.f, WithIntercept) and self.rows.far)
 
     def weights(self, x: Array) -> Vector:
         m = self.f.n_terms
@@ -194,7 +197,7 @@ class Predictions(View):
             return less(self.rows.combine(bends * z) if z.any() else np.zeros_like(scale), z)
 
         scale = weights * (total or 1.0)
-        if forms_matrix(self.rows):
+        if forms_matrix(self.rows) or self._few_bend(bends):
             matrix = self._gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)
@@ -230,6 +233,14 @@ class Predictions(View):
         if take_stale(bends, known, stale, least, change):
             rows.add_gram(change, gram)
         return gram
+
+    def _few_bend(self, bends: Vector) -> bool:
+        """Whether of dense rows with few columns too few bend for some of them to tell of all."""
+        rows, n = self.rows.plain[0], self.rows.shape[-1]
+        if rows.listed or len(self.rows.shape) != 2 or n > SMALL or bends.size <= SAMPLE * n:
+            return False
+        w = bends[:: bends.size // (SAMPLE * n)].astype(np.float64)
+        return float(w.sum()) ** 2 < SAMPLE / 2 * n * float(w @ w)
 
     def _near(self, weights: Vector, bends: Vector, follows: bool) -> Near:
         """H from some of the rows, if features are few; else `_spikes`."""

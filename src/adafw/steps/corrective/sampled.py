@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Vector = NDArray[np.floating[Any]]
 
 _RIDGE = 1e-6  # share of its diagonal by which a matrix is surely positive
-_ROUNDS = 20  # faces looked at, at most
+_ROUNDS = 60  # faces looked at, at most
 _SWEEPS = 4  # of coordinate steps, which name the next
 _CLOSE = 1e-10  # share of the decrease that may be missing
-_HALVES = 12  # of a step on a face
+_SHARES = tuple(2.0**-k for k in range(10))  # of a step on a face that are looked at
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,18 @@ class Sampled:
             if gap <= _CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2):
                 break
             free = (low < s) & (s < high)
-            step = self.inverse(free)(-pull)
-            gamma = 1.0
-            for _ in range(_HALVES):
-                d = np.clip(s + gamma * step, low, high) - s
-                bent = self.P @ d
-                if float(pull @ d + d @ bent / 2) <= 0:
-                    s, pull = s + d, pull + bent
-                    break
-                gamma /= 2
+            d = self._inside(s, self.inverse(free)(-pull), pull, low, high)
+            s, pull = np.clip(s + d, low, high), pull + self.P @ d
         return s.astype(slopes.dtype, copy=False)
+
+    def _inside(self, s: Vector, step: Vector, pull: Vector, low: Vector, high: Vector) -> Vector:
+        """What of a step to a minimiser, or of a share of it, descends most inside the box."""
+        room = np.where(step > 0, high - s, low - s)
+        bound = float(np.divide(room, step, out=np.ones_like(step), where=step != 0).min())
+        shares = np.array([*_SHARES, min(1.0, bound)])  # the last is never cut, and does descend
+        steps = np.clip(s + shares[:, None] * step, low, high) - s
+        change = steps @ pull + np.einsum("ij,ij->i", steps, steps @ self.P) / 2
+        return np.asarray(steps[int(change.argmin())])
 
 
 def sampled(P: NDArray[np.float64], scale: Vector) -> Sampled:
