@@ -194,6 +194,8 @@ def l2(repeats):
         (*PROBLEMS["one-hot"](), 8.0),
         (*PROBLEMS["binary"](), 12.0),
         ("dense 20 000 x 1 000", *dense(20_000, 1000), 1.0),
+        (*PROBLEMS["few columns"](), 1.0),
+        (*PROBLEMS["mixed columns"](), 1.0),
     ]
 
     def peers(A, y, price):
@@ -230,6 +232,8 @@ def box(repeats):
         (*PROBLEMS["one-hot"](), 2.0),
         (*PROBLEMS["binary"](), 1.0),
         ("dense 20 000 x 1 000", *dense(20_000, 1000), 0.05),
+        (*PROBLEMS["few columns"](), 0.1),
+        (*PROBLEMS["mixed columns"](), 0.1),
     ]
     rows = []
     for name, A, y, r in cases:
@@ -291,7 +295,7 @@ def fits(repeats):
         "one-hot": (20.0, 87.0), "mushrooms": (20.0, 200.0), "binary": (10.0, 60.0, 200.0),
         "text": (100.0, 800.0, 2570.0), "wide text": (100.0, 1000.0), "counts": (20.0,),
         "tiny": (1.0, 5.0), "tiny sparse": (1.0, 5.0),
-        "small": (3.0, 30.0), "small sparse": (5.0, 50.0),
+        "small": (3.0, 30.0), "small sparse": (5.0, 50.0), "pixels": (20.0, 100.0),
         "unrelated": (20.0, 200.0), "unrelated, short": (20.0, 200.0),
     }.items():  # fmt: skip
         name, A, y = PROBLEMS[key]()

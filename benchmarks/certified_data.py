@@ -73,6 +73,22 @@ def dense(m=20_000, n=1000, seed=0):
     return A, np.where(score + rng.logistic(size=m) > 0, 1.0, -1.0)
 
 
+def few_columns(m=30_000, n=200, mixed=False, seed=0):
+    """Gaussian features that have nothing to do with each other, or mixtures of them."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((m, n))
+    if mixed:
+        A = A @ rng.standard_normal((n, n)) / np.sqrt(n)
+    score = A[:, :20] @ rng.standard_normal(20)
+    return A, labels(3 * score / score.std(), 0.5, rng)
+
+
+def pixels(m=6000, n=784, share=0.2, seed=0):
+    """An array, as images come, of which most is 0."""
+    A, y = scattered(m, n, share, seed)
+    return A.toarray(), y
+
+
 #: Makers of (name, A, y).
 PROBLEMS = {
     "one-hot": lambda: ("one-hot 32 561 x 123", *one_hot()),
@@ -85,6 +101,9 @@ PROBLEMS = {
     "tiny sparse": lambda: ("sparse 351 x 34", *scattered(351, 34)),
     "small": lambda: ("dense 1 000 x 24", *dense(1000, 24)),
     "small sparse": lambda: ("one-hot 3 000 x 123", *one_hot(3000, seed=2)),
+    "few columns": lambda: ("dense 30 000 x 200, unrelated", *few_columns()),
+    "mixed columns": lambda: ("dense 30 000 x 200, mixed", *few_columns(mixed=True)),
+    "pixels": lambda: ("array 6 000 x 784, a fifth not 0", *pixels()),
     "unrelated": lambda: ("unrelated 20 000 x 1 500", *unrelated()),
     "unrelated, short": lambda: ("unrelated 5 000 x 1 500", *unrelated(5000, 1500, 40)),
 }

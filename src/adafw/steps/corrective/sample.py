@@ -42,7 +42,7 @@ def solved_on_sample(
             break
         y, state = new, kept
     before = f.value(x)  # first, so that what f remembers is at y, where the next iteration begins
-    if y is x or not f.value(y) < before:
+    if y is x or not f.value_and_gradient(y)[0] < before:  # in one pass, where there is one
         return None
     memory = corrector.init(y)
     for name in ("level", "norm", "bound"):  # the rest belongs to the rows of the sample
