@@ -45,7 +45,7 @@ class DenseRows(Rows):
 
     by_coordinates = True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the copies that products made for themselves: a pickle holds the array once."""
         kept = {k: v for k, v in vars(self).items() if k not in _COPIES}
         return kept | {"_single": None, "_every": None, "_sketched": None}
