@@ -113,6 +113,10 @@ def test_when_all_rows_make_the_matrix():
     assert not forms_matrix(as_rows(np.ones((1601, 200))))
     assert forms_matrix(as_rows(np.ones((1 << 12, 32))))
     assert not forms_matrix(as_rows(np.ones(((1 << 12) + 1, 32))))
+    for elsewhere in ("streamed", "remote"):  # a product would be a pass, or a round trip, as well
+        rows = as_rows(np.ones(((1 << 12) + 1, 32)))
+        setattr(rows, elsewhere, True)
+        assert forms_matrix(rows)
 
 
 @pytest.mark.parametrize("loss", ["Logistic", "SquaredHinge", "Huber"])

@@ -119,9 +119,8 @@ class View(ABC):
 def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     """The weighted mean squares of the columns, less their means where these do not count.
 
-    A column that is constant but for
-    rounding has slopes that are rounding: it weighs as much as the heaviest, so that they do not
-    become steps.
+    A column that is constant but for rounding has slopes that are rounding: it weighs as much as
+    the heaviest, so that they do not become steps.
     """
     found = squares = rows.mean_squares(w)
     if centred:
@@ -135,7 +134,8 @@ def forms_matrix(rows: Rows) -> bool:
     if len(rows.shape) != 2:
         return False
     stored = rows.plain[0]
-    if not stored.listed:
+    # Of rows that are elsewhere, a product costs as much as the matrix: a pass, or a round trip.
+    if not (stored.listed or stored.streamed or stored.remote):
         m, n = rows.shape
         return n <= SMALL and (m <= SAMPLE * n or m * n * n <= SLIGHT)
     return rows.shape[1] <= (SMALL_SPARSE if stored.gram_products <= PRODUCTS else SMALL)
