@@ -65,7 +65,7 @@ def test_a_projecting_preconditioner_keeps_the_solution_in_its_plane():
     def tangent(r):
         return r / scale - across * (normal @ (r / scale)) / (normal @ across)
 
-    found = solve(lambda d: (H @ d, d), b, tangent, 1e-12, 50)
+    found = solve(lambda d: (H @ d, d), b, tangent, 1e-12, 50, projects=True)
     plane = np.linalg.svd(normal[None])[2][1:].T
     expected = plane @ np.linalg.solve(plane.T @ H @ plane, plane.T @ b)
     np.testing.assert_allclose(found.d, expected, atol=1e-9)

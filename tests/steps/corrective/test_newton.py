@@ -401,7 +401,7 @@ def test_steps_end_where_the_gap_on_the_atoms_is_small_enough(
         newton_steps(point, gram, at, gap, Effort(30, 1e-6, 1e-3))
         x = at.signs * at.u
         assert at.u.min() >= 0
-        assert at.u.sum() + at.slack == pytest.approx(radius)
+        assert at.u.sum() + at.slack == pytest.approx(radius, rel=1e-12)
         assert at.gap(f.gradient(x)) <= max(1.1e-6 * gap, 1e-13)
         assert f.value(x) + level * float(at.u.sum()) < value
         # The point stands at the predictions of x, an intercept near the best one added.

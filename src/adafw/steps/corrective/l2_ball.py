@@ -117,7 +117,7 @@ class _Model:
             image, move = h.product(p)
             return image + s * p, move
 
-        found = solve(product, -slopes, tangent, self.share, limit)
+        found = solve(product, -slopes, tangent, self.share, limit, projects=True)
         return found.d, -slopes - found.residual - s * found.d, found.move
 
     def _shrink(self, y: Array) -> float:

@@ -360,7 +360,7 @@ def _on_face(
         solved, _ = dpotrs(factor, sides)
         d, along = solved[:, 0], solved[:, 1]
         tight = not (open_ and slack > 0)
-        if tight:  # sum u stays
+        for _ in range(2 * tight):  # sum u stays; what cancels leaves rounding, and is taken again
             d = d - along * (d.sum() / along.sum())
         if not np.isfinite(d).all():
             return slack
