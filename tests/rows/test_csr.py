@@ -45,17 +45,57 @@ def test_a_copy_by_columns_is_made_for_wide_data_alone():
         assert ("by_columns" in vars(rows)) is copied
 
 
+def turned(m, n, lengths):
+    """Whether rows of these lengths, in turn, are read by columns."""
+    each = np.resize(lengths, m)
+    starts = np.concatenate([[0], np.cumsum(each)])
+    columns = np.concatenate([np.arange(k) for k in each])
+    A = sparse.csr_array((np.ones(columns.size), columns, starts), shape=(m, n))
+    return CSRRows(A).turned
+
+
 def test_when_a_copy_by_columns_pays_from_the_first_product_on(monkeypatch):
-    assert CSRRows(MATRIX).turned
-    monkeypatch.setattr(csr, "_SMALL", MATRIX.nnz)
-    assert CSRRows(MATRIX).turned
-    monkeypatch.setattr(csr, "_SMALL", MATRIX.nnz - 1)
-    assert not CSRRows(MATRIX).turned
+    """Few rows and columns, short rows; of few columns only where their lengths differ."""
+    monkeypatch.setattr(csr, "_TALL", 300)
+    assert turned(300, 600, [3])
+    assert not turned(301, 600, [3])
+    assert turned(20, 8192, [3])
+    assert not turned(20, 8193, [3])
+    assert turned(20, 600, [0, 96])
+    assert not turned(20, 600, [1, 96])
+    assert turned(20, 513, [10])
+    assert not turned(20, 512, [10])
+    assert not turned(20, 512, [10, 10, 11])
+    assert turned(20, 512, [8, 12])
+    assert turned(20, 512, [0, 48])
+    assert not turned(20, 512, [1, 48])
+
+
+def test_rows_without_rows_or_entries_are_products_of_nothing():
+    """Blocks that a filter has emptied."""
+    for m in (0, 3):
+        rows = CSRRows(sparse.csr_array((m, 4)))
+        assert not rows.turned
+        np.testing.assert_array_equal(rows.dot(np.ones(4)), np.zeros(m))
+        np.testing.assert_array_equal(rows.combine(np.ones(m)), np.zeros(4))
+
+
+def test_columns_are_alike_unless_their_units_are_far_apart():
+    A = sparse.random(200, 40, 0.3, format="csr", random_state=0)
+    sizes = np.ones(40)
+    assert CSRRows(A).alike
+    sizes[0] = 1e-9  # one in twenty may be anything
+    sizes[1] = 0.0  # as may columns of zeros
+    assert CSRRows(sparse.csr_array(A @ sparse.diags(sizes))).alike
+    sizes[:8] = 1e-6
+    rows = CSRRows(sparse.csr_array(A @ sparse.diags(sizes)))
+    assert not rows.alike
+    assert CSRRows(sparse.csr_array((5, 4))).alike
 
 
 def test_a_few_long_rows_are_read_as_all_are():
-    long = np.zeros((100, 40))
-    long[:2, :30] = 1.0
+    long = np.zeros((100, 60))
+    long[:2, :50] = 1.0
     rows = as_rows(sparse.csr_array(long))
     assert rows.turned
     assert not rows.take(np.array([0, 1])).turned
@@ -67,7 +107,7 @@ def test_no_variance_is_below_zero(passing):
     """That of a column of equal entries is rounding."""
     values = RNG.uniform(-3, 3, 20)
     rows = CSRRows(sparse.csr_array(np.tile(values, (50, 1))), passing=passing)
-    assert rows.turned is not passing
+    rows.turned = not passing
     for _ in range(5):
         spread = rows.variances(RNG.random(50))
         assert (spread >= 0).all()

@@ -46,6 +46,10 @@ class Rows(ABC):
     by_coordinates: bool = False
     #: Whether rows are lists of their non-zeros, so that a column costs no more than its own.
     listed: bool = False
+    #: Whether products run over a copy by columns, which is there from the first one on.
+    turned: bool = False
+    #: Whether columns, those of zeros aside, are of one size or so.
+    alike: bool = False
     #: How many products with all rows a Gram matrix costs, where that is known to be few.
     gram_products: float = math.inf
     #: Whether `add_gram` is known.

@@ -20,10 +20,15 @@ _LARGE = 200_000
 #: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
 _NARROW = 512
 
-#: Columns up to which the places where they grow stay in cache while a matrix is turned, entries
-#: up to which a copy of them is small, and those of a row up to which it pays: a pass over columns
-#: costs a third of one over short rows, whose ends a processor cannot foresee.
-_TURNED, _SMALL, _SHORT = 2048, 1 << 25, 24
+#: Rows and columns up to which vectors of them stay in cache, where passes over columns jump about;
+#: entries of a row up to which such passes are no slower than those over rows.
+_TALL, _WIDE, _SHORT, _SHORT_OF_NARROW = 1 << 16, 8192, 48, 24
+#: Of few columns rows are as good, and need no copy, unless their lengths differ by so much of the
+#: mean: a processor cannot foresee the ends of short ones.
+_DIFFER = 0.1
+#: How many times as long as a short column (one in twenty is shorter) a long one may be for all to
+#: be alike.
+_UNITS = 1e4
 
 
 class CSRRows(Rows):
@@ -160,11 +165,22 @@ class CSRRows(Rows):
         return _total(sums), move
 
     @cached_property
-    def turned(self) -> bool:
+    def turned(self) -> bool:  # type: ignore[override]
         """Whether a copy by columns pays from the first product on."""
         m, n = self.shape
-        most = min(_SMALL, _SHORT * m)
-        return not self.passing and n <= _TURNED and self.matrix.nnz <= most
+        wide = n > _NARROW
+        most = (_SHORT if wide else _SHORT_OF_NARROW) * m
+        if self.passing or n > _WIDE or m > _TALL or not 0 < self.matrix.nnz <= most:
+            return False
+        lengths = np.diff(self.matrix.indptr)
+        return wide or float(lengths.std()) > _DIFFER * float(lengths.mean())
+
+    @cached_property
+    def alike(self) -> bool:  # type: ignore[override]
+        squares = self.mean_squares(np.ones(self.shape[0]))
+        some = squares[squares > 0]
+        short, long = np.quantile(some, (0.05, 0.95)) if some.size else (0.0, 0.0)
+        return bool(long <= _UNITS**2 * short)
 
     @cached_property
     def by_columns(self) -> "CSRRows":

@@ -62,9 +62,10 @@ def test_sorted_columns_are_the_same_by_rows_and_by_columns(kept, dtype):
 
 def test_long_rows_and_many_columns_are_not_kept_twice():
     rng = np.random.default_rng(5)
-    assert not as_rows(sparse.csr_array(rng.random((30, 25)))).turned
-    assert not as_rows(sparse.csr_array((30, 2049))).turned
-    assert as_rows(sparse.csr_array((30, 2048))).turned
+    assert not as_rows(sparse.csr_array(rng.random((30, 49)))).turned
+    for n, turned in ((8192, True), (8193, False)):
+        A = sparse.csr_array((np.ones(30), (np.arange(30), np.arange(30))), shape=(30, n))
+        assert as_rows(A).turned is turned
 
 
 @pytest.mark.parametrize("few", [1, 3, 250])
