@@ -296,6 +296,8 @@ def fits(repeats):
         "text": (100.0, 800.0, 2570.0), "wide text": (100.0, 1000.0), "counts": (20.0,),
         "tiny": (1.0, 5.0), "tiny sparse": (1.0, 5.0),
         "small": (3.0, 30.0), "small sparse": (5.0, 50.0), "pixels": (20.0, 100.0),
+        "kinds": (20.0, 200.0), "tall": (50.0,), "notes": (50.0, 500.0),
+        "more notes": (100.0, 800.0), "loose": (100.0, 400.0),
         "unrelated": (20.0, 200.0), "unrelated, short": (20.0, 200.0),
     }.items():  # fmt: skip
         name, A, y = PROBLEMS[key]()

@@ -64,6 +64,18 @@ def scattered(m, n, share=0.3, seed=0):
     return A, labels(A @ rng.standard_normal(n), 0.5, rng)
 
 
+def loose(m=30_000, n=5000, per_row=10, seed=1):
+    """Entries anywhere, of both signs: hardly two columns share a row."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(m * per_row)
+    places = np.repeat(np.arange(m), per_row), rng.integers(0, n, m * per_row)
+    A = sparse.csr_array((values, places), shape=(m, n))
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    A.sum_duplicates()
+    score = A @ (rng.standard_normal(n) * (rng.random(n) < 0.1))
+    return A, labels(3 * score / score.std(), 0.5, rng)
+
+
 def dense(m=20_000, n=1000, seed=0):
     """Correlated features: forty factors and noise."""
     rng = np.random.default_rng(seed)
@@ -104,6 +116,11 @@ PROBLEMS = {
     "few columns": lambda: ("dense 30 000 x 200, unrelated", *few_columns()),
     "mixed columns": lambda: ("dense 30 000 x 200, mixed", *few_columns(mixed=True)),
     "pixels": lambda: ("array 6 000 x 784, a fifth not 0", *pixels()),
+    "kinds": lambda: ("one-hot 30 000 x 1 000", *one_hot(30_000, 14, 1000, 3)),
+    "tall": lambda: ("one-hot 100 000 x 300", *one_hot(100_000, 14, 300, 3)),
+    "notes": lambda: ("text 20 000 x 2 000", *text_like(20_000, 2000, 12, 5)),
+    "more notes": lambda: ("text 30 000 x 6 000", *text_like(30_000, 6000, 10, 5)),
+    "loose": lambda: ("loose 30 000 x 5 000", *loose()),
     "unrelated": lambda: ("unrelated 20 000 x 1 500", *unrelated()),
     "unrelated, short": lambda: ("unrelated 5 000 x 1 500", *unrelated(5000, 1500, 40)),
 }

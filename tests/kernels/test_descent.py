@@ -44,11 +44,12 @@ def test_diagonals_and_products_of_chosen_columns(free):
 
 def descended(A, bends, g, diagonal, mixed, total, slope, bound, w, multiplier, epochs, tolerance,
               seed):  # fmt: skip
-    """`descend` with all slopes from the whole matrix: (w, multiplier, violation, visits)."""
+    """`descend` with all slopes from the whole matrix: (w, multiplier, first, last, visits)."""
     radius, signed, binding = bound
     x, w, size = w.copy(), w.copy(), w.size
     order = np.arange(size).astype(np.uint32)
     count, whole, margin, visits, word = size, True, 0.0, 0, np.uint64(seed)
+    violations = []
     for _ in range(epochs):
         word = shuffle(order, count, np.uint64(word))
         seen = [int(a) for a in order[:count]]
@@ -86,6 +87,7 @@ def descended(A, bends, g, diagonal, mixed, total, slope, bound, w, multiplier, 
         if binding:
             multiplier = level()
         violation, largest = sum(misses), max(misses, default=0.0)
+        violations.append(violation)
         close = not binding or abs(np.abs(w).sum() - radius) <= 0.02 * radius
         if violation <= tolerance and close:
             if whole:
@@ -100,7 +102,7 @@ def descended(A, bends, g, diagonal, mixed, total, slope, bound, w, multiplier, 
         else:
             count, margin = size, np.inf
             order[:] = np.arange(size)
-    return w, multiplier, violation, visits
+    return w, multiplier, violations[0], violation, visits
 
 
 @pytest.mark.parametrize("free", [False, True])
@@ -124,19 +126,59 @@ def test_descent_follows_its_rules(free, signed, binding):
         model = descent.Model(
             columns, np.arange(9, dtype=np.uint64), g, bends, diagonal, mixed, total, slope
         )
-        found, dz = w.copy(), np.zeros(14)
-        multiplier, violation, visits = descent.descend(
-            model, descent.Bound(radius, signed, binding), found, dz, 0.4, epochs, tolerance, seed
+        found, image = w.copy(), np.zeros(14)
+        bound = descent.Bound(radius, signed, binding)
+        multiplier, first, last, visits = descent.descend(
+            model, bound, found, image, 0.4, epochs, tolerance, seed
         )
         np.testing.assert_allclose(found, expected[0], rtol=1e-9, atol=1e-12)
         assert multiplier == pytest.approx(expected[1], rel=1e-9)
-        assert violation == pytest.approx(expected[2], rel=1e-7, abs=1e-12)
-        assert visits == expected[3]
-        np.testing.assert_allclose(dz, A @ (found - w), atol=1e-12)
+        assert first == pytest.approx(expected[2], rel=1e-9)
+        assert last == pytest.approx(expected[3], rel=1e-7, abs=1e-12)
+        assert visits == expected[4]
+        np.testing.assert_allclose(image, bends * (A @ (found - w)), atol=1e-12)
         fewer += visits < 9 * epochs and visits % 9 != 0
         ended += visits < 9 * epochs
     assert fewer > 2
     assert ended > 4
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_descent_goes_on_from_an_image(free):
+    """An image B dz adds A^T B dz to all slopes, as the gradient at the end of dz would."""
+    for seed in range(6):
+        A, columns, bends, mixed, total, slope = problem(seed, free=free)
+        rng = np.random.default_rng(200 + seed)
+        g, w, started = rng.standard_normal(9), rng.standard_normal(9), rng.standard_normal(14)
+        diagonal, image = np.diag(hessian(A, bends, mixed, total)) + 1e-3, bends * started
+        found = []
+        for slopes, begun in ((g, image), (g + A.T @ image, np.zeros(14))):
+            model = descent.Model(
+                columns, np.arange(9, dtype=np.uint64), slopes, bends, diagonal, mixed, total, slope
+            )
+            v, at = w.copy(), begun.copy()
+            bound = descent.Bound(2.0, True, True)
+            told = descent.descend(model, bound, v, at, 0.4, 5, 0.0, seed)
+            np.testing.assert_allclose(at - begun, bends * (A @ (v - w)), atol=1e-12)
+            found.append([*v, *told])
+        np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+
+
+def test_the_first_violation_is_that_of_the_first_epoch():
+    """However many follow, in which it falls."""
+    A, columns, bends, mixed, total, slope = problem(3)
+    diagonal, g = np.diag(hessian(A, bends, mixed, total)).copy(), np.linspace(-2, 2, 9)
+    model = descent.Model(
+        columns, np.arange(9, dtype=np.uint64), g, bends, diagonal, mixed, total, slope
+    )
+    found = [
+        descent.descend(
+            model, descent.Bound(9.0, True, False), np.zeros(9), np.zeros(14), 0.1, epochs, 0.0, 5
+        )
+        for epochs in (1, 2, 30)
+    ]
+    assert found[0][1] == found[0][2] == found[1][1] == found[2][1] > 0
+    assert found[0][2] > found[1][2] > found[2][2]
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from adafw.kernels import working_set
 from adafw.kernels.parts import OUTSIDE, AtomModel
+from adafw.rows import as_rows
 
 
 def test_rows_whose_bends_have_moved_are_taken_anew():
@@ -64,3 +66,28 @@ def test_the_diagonal_of_a_model_and_a_face_of_it():
     working_set.face_matrix(plain, face, matrix)
     whole = (gram * np.outer(signs, signs))[np.ix_(face, face)]
     np.testing.assert_allclose(np.tril(matrix, -1), np.tril(whole, -1))
+
+
+@pytest.mark.parametrize("index", [np.uint32, np.uint64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_along_a_column(dtype, index):
+    """Of any number of entries, from where they begin to where they end; summed in double."""
+    rng = np.random.default_rng(2)
+    values, rows, p = rng.standard_normal(40).astype(dtype), rng.permutation(40), rng.random(40)
+    for first in (0, 3):
+        for count in range(14):
+            last = first + count
+            found = working_set.along(
+                values, rows.astype(index), np.uint64(first), np.uint64(last), p
+            )
+            expected = values[first:last].astype(float) @ p[rows[first:last]]
+            assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)
+
+
+def test_products_of_chosen_columns():
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((30, 6)) * (rng.random((30, 6)) < [0.0, 0.1, 0.3, 0.5, 0.7, 1.0])
+    columns = as_rows(sparse.csr_array(A)).column_arrays()
+    chosen, p, out = np.array([5, 0, 3, 1], np.uint64), rng.standard_normal(30), np.full(4, 9.0)
+    working_set.column_combine(columns, chosen, p, out)
+    np.testing.assert_allclose(out, A[:, [5, 0, 3, 1]].T @ p, atol=1e-13)

@@ -15,6 +15,7 @@ import numpy as np
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import Csr
 from adafw.kernels.shuffle import shuffle
+from adafw.kernels.working_set import ONE, along
 from adafw.typing import Array
 
 #: The multiplier moves by no more than this factor in an epoch.
@@ -59,7 +60,7 @@ def diagonals(columns: Csr, chosen: Array, bends: Array, diagonal: Array, mixed:
     values, rows, starts = columns
     for a in range(chosen.size):
         square = plain = 0.0
-        for k in range(starts[chosen[a]], starts[chosen[a] + np.uint64(1)]):
+        for k in range(starts[chosen[a]], starts[chosen[a] + ONE]):
             scaled = bends[rows[k]] * values[k]
             plain += scaled
             square += scaled * values[k]
@@ -72,7 +73,7 @@ def add_columns(columns: Csr, chosen: Array, weights: Array, out: Array) -> None
     values, rows, starts = columns
     for a in range(chosen.size):
         if weights[a] != 0.0:
-            for k in range(starts[chosen[a]], starts[chosen[a] + np.uint64(1)]):
+            for k in range(starts[chosen[a]], starts[chosen[a] + ONE]):
                 out[rows[k]] += weights[a] * values[k]
 
 
@@ -97,12 +98,13 @@ def _response(order: Array, count: int, w: Array, diagonal: Array) -> float:
 
 @jit
 def descend(
-    model: Model, bound: Bound, w: Array, dz: Array, multiplier: float, epochs: int,
+    model: Model, bound: Bound, w: Array, image: Array, multiplier: float, epochs: int,
     tolerance: float, seed: int,
-) -> tuple[float, float, int]:  # fmt: skip
-    """At most so many epochs from w, in place; returns (multiplier, violation, visits).
+) -> tuple[float, float, float, int]:  # fmt: skip
+    """At most so many epochs from w, in place; returns (multiplier, first, last, visits).
 
-    The violation is the sum of |subgradients| met in the last epoch; at most `tolerance` ends it.
+    image = B dz follows w: one array is read at random for each slope, not two. `first` and `last`
+    are violations, the sums of |subgradients| met in those epochs; at most `tolerance` ends it.
     Coordinates at 0 that are safely within the multiplier are left out (Yuan and others 2012) until
     the others are done.
     """
@@ -112,11 +114,11 @@ def descend(
     order = np.arange(size).astype(np.uint32)
     count, whole, margin, visits = size, True, 0.0, 0
     word = np.uint64(seed)
-    norm = slide = violation = 0.0
+    norm = slide = start = violation = 0.0
     for a in range(size):
         norm += abs(w[a])
-    shift = -slope / total if total > 0 else 0.0  # of the intercept, for the dz at hand
-    for _ in range(epochs):
+    shift = -slope / total if total > 0 else 0.0  # of the intercept, for the image at hand
+    for epoch in range(epochs):
         word = shuffle(order, count, word)
         rate = 0.0
         if bound.binding:
@@ -126,10 +128,8 @@ def descend(
         violation, largest, kept = 0.0, 0.0, 0
         for q in range(count):
             a = order[q]
-            first, last = starts[chosen[a]], starts[chosen[a] + np.uint64(1)]
-            slope_a = g[a] + mixed[a] * shift
-            for k in range(first, last):
-                slope_a += bends[rows[k]] * values[k] * dz[rows[k]]
+            first, last = starts[chosen[a]], starts[chosen[a] + ONE]
+            slope_a = g[a] + mixed[a] * shift + along(values, rows, first, last, image)
             level = multiplier + rate * (norm - bound.radius)
             level = min(max(level, multiplier / LEAP), multiplier * LEAP)
             old = w[a]
@@ -156,11 +156,12 @@ def descend(
             w[a] = new
             norm += abs(new) - abs(old)
             for k in range(first, last):
-                dz[rows[k]] += change * values[k]
+                image[rows[k]] += change * bends[rows[k]] * values[k]
             if total > 0:
                 slide += change * mixed[a]
                 shift = -(slope + slide) / total
         visits += count
+        start = violation if epoch == 0 else start
         if bound.binding:
             level = multiplier + rate * (norm - bound.radius)
             multiplier = min(max(level, multiplier / LEAP), multiplier * LEAP)
@@ -176,4 +177,4 @@ def descend(
         if count == size and kept < size:
             for q in range(size):
                 order[q] = q
-    return multiplier, violation, visits
+    return multiplier, start, violation, visits

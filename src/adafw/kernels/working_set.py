@@ -15,7 +15,7 @@ from adafw.kernels.parts import OUTSIDE, AtomModel, Change, Csr, Part
 from adafw.typing import Array
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
-#: The number of a row, as compiled code counts or as Python does.
+#: The number of a row or of an entry, as compiled code counts or as Python does.
 Row: TypeAlias = np.uint64 | int
 
 
@@ -137,22 +137,28 @@ def column_dot(columns: Csr, chosen: Array, w: Array, out: Array) -> None:
 
 
 @jit
+def along(values: Array, rows: Array, first: Row, last: Row, p: Array) -> float:
+    """<the column whose entries these are, p>; four sums, so that none waits for the last."""
+    a = b = c = d = 0.0
+    k = first
+    while k + THREE < last:
+        a += values[k] * p[rows[k]]
+        b += values[k + ONE] * p[rows[k + ONE]]
+        c += values[k + TWO] * p[rows[k + TWO]]
+        d += values[k + THREE] * p[rows[k + THREE]]
+        k += FOUR
+    while k < last:
+        a += values[k] * p[rows[k]]
+        k += ONE
+    return (a + b) + (c + d)
+
+
+@jit
 def column_combine(columns: Csr, chosen: Array, p: Array, out: Array) -> None:
-    """out_a = <chosen column a, p>; four sums, so that one addition need not wait for the last."""
+    """out_a = <chosen column a, p>."""
     values, rows, starts = columns
     for j in range(chosen.size):
-        a = b = c = d = 0.0
-        k, end = starts[chosen[j]], starts[chosen[j] + ONE]
-        while k + THREE < end:
-            a += values[k] * p[rows[k]]
-            b += values[k + ONE] * p[rows[k + ONE]]
-            c += values[k + TWO] * p[rows[k + TWO]]
-            d += values[k + THREE] * p[rows[k + THREE]]
-            k += FOUR
-        while k < end:
-            a += values[k] * p[rows[k]]
-            k += ONE
-        out[j] = (a + b) + (c + d)
+        out[j] = along(values, rows, starts[chosen[j]], starts[chosen[j] + ONE], p)
 
 
 @jit

@@ -12,10 +12,7 @@ from adafw.constraints.counted import CountedSet
 from adafw.objectives import WithIntercept
 from adafw.rows import EntryRows, as_rows
 from adafw.steps.corrective import atoms
-from adafw.steps.corrective.atoms import AtomCorrector, _inside, _room
-from adafw.steps.corrective.joining import Shape
-
-L1, UNIT, SIMPLEX = Shape(2.0), Shape(2.0, False), Shape(2.0, False, False)
+from adafw.steps.corrective.atoms import AtomCorrector, _room
 
 
 def test_how_many_may_join():
@@ -23,16 +20,6 @@ def test_how_many_may_join():
     assert _room(65, 128) == 130
     assert _room(350, 128) == 700
     assert _room(351, 128) == 4 * 702
-
-
-def test_weights_are_brought_inside():
-    w = np.array([1.5, -1.5])
-    np.testing.assert_allclose(_inside(w, L1), [1, -1])
-    for shape in (L1, UNIT):
-        small = np.array([0.5, 0.25])
-        assert _inside(small, shape) is small
-    np.testing.assert_allclose(_inside(np.array([0.5, 0.0]), SIMPLEX), [2, 0])
-    assert not _inside(np.zeros(2), SIMPLEX).any()
 
 
 def problem(n, kind="csr", m=400, dtype=np.float64, seed=0):
@@ -81,7 +68,7 @@ def test_what_an_iteration_notes():
     """The price falls while weight grows, and is gone once that does no longer."""
     f, A, _ = problem(600)
     ball, counted = adafw.L1Ball(400.0), CountedSet(adafw.L1Ball(400.0))
-    x, state = improve(f, counted, np.zeros(600), {})
+    x, state = improve(f, counted, np.zeros(600), {"related": 1})
     assert counted.lmo_calls == 1
     norm = float(np.abs(x).sum())
     assert 0 < norm < 300

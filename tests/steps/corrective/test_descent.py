@@ -199,7 +199,7 @@ def test_descents_lead_down_and_tell_what_they_found(signed, intercept, calm):
         ball = adafw.L1Ball(1.5) if signed else adafw.UnitSimplex(1.5)
         before, gap, found = f.value(at.x), ball.gap(at.x, at.g), []
         for t in range(6):
-            w, bound, calm_now = descent.descent(at, Point(f, at.x))
+            w, bound, calm_now, _ = descent.descent(at, Point(f, at.x))
             found.append(calm_now)
             assert ball.violation(w) <= 1e-12
             assert f.value(w) <= before + 1e-14
@@ -214,7 +214,7 @@ def test_descents_lead_down_and_tell_what_they_found(signed, intercept, calm):
 def test_calm_is_what_hardly_changes():
     """A face that changes in more than a few places is not; nor is a step that was cut."""
     f, at, _ = setting(True, n=40, radius=6.0)
-    w, bound, calm = descent.descent(at, Point(f, at.x))
+    w, bound, calm, _ = descent.descent(at, Point(f, at.x))
     changed = np.count_nonzero((w != 0) != (at.x != 0))
     assert changed > 2
     assert (bound, calm) == (True, False)
@@ -223,8 +223,9 @@ def test_calm_is_what_hardly_changes():
 def test_where_models_fail_a_plain_step_descends():
     f, at, _ = setting(True)
     point = Point(f, at.x)
-    w, t = descent._plain_step(at, point, descent._Model(at, point))
+    w, dz, t = descent._plain_step(at, point, descent._Model(at, point))
     assert 0 < t <= 1
+    np.testing.assert_allclose(dz, f.rows.dot(w - at.x), atol=1e-13)
     new = at.x + t * (w - at.x)
     assert f.value(new) < f.value(at.x)
     assert np.abs(new).sum() <= 1.5 * (1 + 1e-12)
@@ -278,7 +279,7 @@ def test_curvature_met_where_a_step_is_cut_short_is_known_to_the_next_model():
         )
         point = Point(f, at.x)
         before = point.bends.copy()
-        w, _, _ = descent.descent(at, point)
+        w = descent.descent(at, point).w
         assert f.value(w) < f.value(at.x)
         assert (point.bends >= before - 1e-15).all()
         raised += bool((point.bends > before + 1e-9).any())
@@ -304,7 +305,7 @@ def test_where_steps_are_cut_to_next_to_nothing_a_plain_step_is_taken(monkeypatc
 
     monkeypatch.setattr(descent, "_Model", Far)
     f, at, _ = setting(False, radius=1e7)
-    w, _, _ = descent.descent(at, Point(f, at.x))
+    w = descent.descent(at, Point(f, at.x)).w
     assert f.value(w) < f.value(at.x)
     d = w - at.x
     assert abs(d @ at.g) < 0.99 * np.linalg.norm(d) * np.linalg.norm(at.g)  # not along g
@@ -314,7 +315,7 @@ def test_where_steps_are_cut_to_next_to_nothing_a_plain_step_is_taken(monkeypatc
 def test_a_descent_tells_whether_the_set_has_come_to_bind(intercept):
     for radius, binds in ((0.6, True), (1e4, False)):
         f, at, _ = setting(False, intercept=intercept, radius=radius)
-        w, bound, _ = descent.descent(at, Point(f, at.x))
+        w, bound, _, _ = descent.descent(at, Point(f, at.x))
         assert bound is binds
         assert bool(np.abs(w).sum() == pytest.approx(radius)) is binds
 
@@ -333,9 +334,9 @@ def test_calm_stays_calm_only_where_polishing_came_to_an_end(monkeypatch):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("some", [False, True])
-def test_a_descent_goes_on_where_the_last_one_ended(some, intercept, monkeypatch):
-    monkeypatch.setattr(descent, "ENOUGH", 1e-12)
+def test_a_descent_goes_on_where_the_last_one_ended(some, intercept):
     f, at, _ = setting(False, intercept=intercept, radius=40.0)
+    at.pace = descent.THOROUGH._replace(enough=1e-12)
     model, H = descent._Model(at, Point(f, at.x)), f.hessian(at.x)
     w, only = at.x.copy(), np.array([1, 4, 6]) if some else None
     for epochs in (2, 400):

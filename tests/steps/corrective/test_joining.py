@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from adafw.steps.corrective.joining import FALL, PRICE, Shape, steepest
+from adafw.steps.corrective.joining import FALL, PRICE, Shape, filling, steepest
 
 G = np.array([-5.0, 4.0, -0.45, 0.4, 3.0, -1.0, 2.0])
 
 
-def ask(x, bound, level, room, shape=Shape(2.0), g=G):
+def ask(x, bound, level, room, shape=Shape(2.0), g=G, least=0.0):
     x, before = np.array(x, float), g.copy()
-    fresh, must, price = steepest(shape, x, g.copy(), np.flatnonzero(x), bound, level, room)
+    support = np.flatnonzero(x)
+    fresh, must, price = steepest(shape, x, g.copy(), support, bound, level, room, least)
     np.testing.assert_array_equal(g, before)
     return fresh.tolist(), must, price
 
@@ -64,3 +65,57 @@ def test_atoms_of_one_sign_join_where_slopes_fall(open_):
     x = [0, 2.0, 0, 0, 0, 0, 0]
     found = ask(x, True, 0.0, 7, shape, np.abs(G))
     assert found == (([], 0, 0.0) if open_ else ([2, 3, 4, 5, 6], 5, 0.0))
+
+
+def test_a_least_price_is_paid_as_long_as_the_set_does_not_bind():
+    assert ask(np.zeros(7), False, -1.0, 7, least=2.5) == ([0, 1, 4], 3, 2.5)
+    assert ask(np.zeros(7), False, -1.0, 7, least=0.3) == ([0, 1, 4, 5, 6], 5, FALL * 5)
+    assert ask(np.zeros(7), False, 0.0, 2, least=0.3) == ([0, 1], 2, PRICE * 3.0)
+    x = [1.0, 0, 0, 0, 0.5, 0, 0]
+    assert ask(x, True, 0.0, 7, least=3.5) == ask(x, True, 0.0, 7)
+
+
+def filled(shape, x, g, bends, price):
+    """The sum of the sizes at the minimum of the separable model, where weight has a price."""
+    known = bends > 0
+    ends = bends[known] * x[known] - g[known]
+    ends = np.abs(ends) if shape.signed else ends
+    return float((np.maximum(ends - price, 0) / bends[known]).sum())
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_the_price_at_which_a_separable_model_fills_the_set(signed, scale):
+    """By bisection; columns of no curvature do not count."""
+    some = none = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        bends = scale * rng.exponential(size=50) ** 3 * (rng.random(50) < 0.8)
+        x = rng.standard_normal(50) * (rng.random(50) < 0.2) * (seed % 2)
+        x = x if signed else np.abs(x)
+        g = scale * rng.standard_normal(50)
+        radius = float(np.exp(rng.uniform(-3, 3))) * 0.3 * filled(Shape(1, signed), x, g, bends, 0)
+        shape = Shape(radius, signed)
+        price = filling(shape, x, g, bends)
+        if filled(shape, x, g, bends, 0.0) <= radius:
+            assert price == 0.0
+            none += 1
+            continue
+        low, high = 0.0, 100 * scale * (1 + bends.max() / scale) * (1 + np.abs(x).max())
+        for _ in range(200):
+            middle = (low + high) / 2
+            above = filled(shape, x, g, bends, middle) > radius
+            low, high = (middle, high) if above else (low, middle)
+        assert filled(shape, x, g, bends, price) == pytest.approx(radius, rel=2e-6)
+        assert price == pytest.approx(high, rel=1e-5)
+        some += 1
+    assert some > 10
+    assert none > 2
+
+
+def test_nothing_fills_a_set_without_curvature_or_slopes():
+    x, g = np.zeros(7), G
+    assert filling(Shape(2.0), x, g, np.zeros(7)) == 0.0
+    assert filling(Shape(2.0), x, 0 * g, np.ones(7)) == 0.0
+    assert filling(Shape(2.0, False), x, np.abs(g), np.ones(7)) == 0.0  # uphill everywhere
+    assert filling(Shape(2.0), x, np.abs(g), np.ones(7)) > 0.0

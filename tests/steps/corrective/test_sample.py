@@ -9,6 +9,7 @@ from adafw import losses
 from adafw.constraints.counted import CountedSet
 from adafw.datasets import load_parts, save_parts
 from adafw.objectives import WithIntercept
+from adafw.rows import csr
 from adafw.rows.csr import CSRRows
 from adafw.steps.corrective import sample
 from adafw.steps.corrective.l2_ball import L2Corrector
@@ -30,6 +31,11 @@ SETS = {
     "l2": adafw.L2Ball(1.0),
     "group": adafw.GroupBall(1.5, np.arange(15) // 3),
 }
+
+
+def solved(f, constraint, x, corrector=None):
+    corrector = corrector or corrector_for(f, constraint)
+    return sample.solved_on_sample(corrector, f, constraint, x, f.gradient(x))
 
 
 def run(f, constraint, **limits):
@@ -135,6 +141,21 @@ def test_who_has_a_sample():
     assert sample._sample(entries(least, weight=weight)[0], True, 15) is not None
 
 
+@pytest.mark.parametrize("tall", [False, True])
+def test_rows_of_a_sample_are_read_as_all_are(tall, monkeypatch):
+    """Less their mean, too: steps on both are of one kind."""
+    monkeypatch.setattr(csr, "_TALL", sample.LEAST_ROWS - tall)
+    rng, m, n = np.random.default_rng(0), sample.LEAST_ROWS, 600
+    places = np.repeat(np.arange(m), 3), rng.integers(0, n, 3 * m)
+    A = sparse.csr_array((rng.standard_normal(3 * m), places), shape=(m, n))
+    A.sum_duplicates()
+    plain = adafw.LinearModel(A, rng.standard_normal(m), losses.Squared())
+    centred = adafw.LinearModel(plain.rows.centred()[0], plain.y, losses.Squared())
+    for f in (plain, centred):
+        some = sample._sample(f, True, n).rows.plain[0]
+        assert some.turned is f.rows.plain[0].turned is (not tall)
+
+
 class Far(CSRRows):
     """Rows that are said to be somewhere else."""
 
@@ -181,8 +202,7 @@ def test_rows_on_a_disk_have_no_sample(tmp_path, dense):
 def test_what_is_learned_from_a_sample_is_kept(kind):
     f, _, _ = entries(M)
     constraint, x = SETS[kind], np.zeros(15)
-    corrector = corrector_for(f, constraint)
-    y, memory = sample.solved_on_sample(corrector, f, constraint, x)
+    y, memory = solved(f, constraint, x)
     assert constraint.violation(y) <= 1e-12
     assert f.value(y) < f.value(x)
     assert "sample" not in memory
@@ -193,11 +213,11 @@ def test_what_is_learned_from_a_sample_is_kept(kind):
         assert memory == {"word": 1}
     # A start with weight on one coordinate is plain, one on two is not.
     one, two = np.eye(15)[3] / 9, (np.eye(15)[3] + np.eye(15)[4]) / 9
-    assert sample.solved_on_sample(corrector, f, constraint, one) is not None
-    assert sample.solved_on_sample(corrector, f, constraint, two) is None
+    assert solved(f, constraint, one) is not None
+    assert solved(f, constraint, two) is None
     # From the minimum there is no way down.
     still = adafw.LinearModel(sparse.csr_array((M, 15)), f.y, losses.Logistic())
-    assert sample.solved_on_sample(corrector, still, constraint, x) is None
+    assert solved(still, constraint, x) is None
 
 
 def test_a_sample_is_asked_for_before_the_first_step_alone():
@@ -218,7 +238,7 @@ def test_a_sample_that_would_learn_its_own_noise_is_given_up():
     A = sparse.random(M, 520, 0.004, random_state=5, format="csr", data_rvs=rng.standard_normal)
     y = np.where(A @ rng.normal(size=520) + 0.3 * rng.logistic(size=M) > 0, 1.0, -1.0)
     f, ball, x = adafw.LinearModel(A, y, losses.Logistic()), adafw.L1Ball(400.0), np.zeros(520)
-    found = sample.solved_on_sample(corrector_for(f, ball), f, ball, x)
+    found = solved(f, ball, x)
     rows = -(-M // sample.EVERY)
     assert found is None or 10 * np.count_nonzero(found[0]) <= rows
 
@@ -228,7 +248,7 @@ def test_a_sample_that_misleads_is_not_followed():
     f, A, y = entries(M)
     turned = np.where(np.arange(M) % sample.EVERY == 0, -y, y)
     f, ball, x = adafw.LinearModel(A, turned, losses.Logistic()), SETS["l1"], np.zeros(15)
-    assert sample.solved_on_sample(corrector_for(f, ball), f, ball, x) is None
+    assert solved(f, ball, x) is None
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -246,10 +266,63 @@ def test_iterations_on_a_sample_end_by_its_gap(sign):
     y = rng.poisson(np.exp(A @ np.array([0.2, -0.1, 0.3, 0.1]) + 2.0 - 2.0 * sign)).astype(float)
     A = np.column_stack([A, np.ones(M)])
     f, ball = adafw.LinearModel(A, y, losses.Poisson()), adafw.L2Ball(5.0)
-    new, _ = sample.solved_on_sample(Watched(), f, ball, np.zeros(5))
+    new, _ = solved(f, ball, np.zeros(5), Watched())
     assert {s for s, _, _ in told[1:]} == {sign}
     assert 1 < len(told) < sample.ITERATIONS
     assert all(share > sample.ENOUGH and state["sample"] == 1 for _, share, state in told)
     part = sample._sample(f, False, 5)
     value, g = part.value_and_gradient(new)
     assert ball.gap(new, g) <= sample.ENOUGH * abs(value)
+
+
+def unrelated(m=M, n=700, radius=40.0):
+    """Rows of few entries, and a ball that many columns share."""
+    rng = np.random.default_rng(0)
+    A = sparse.random(m, n, 8 / n, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    y = A @ rng.normal(size=n) + rng.normal(size=m)
+    return adafw.LinearModel(sparse.csr_array(A), y, losses.Squared()), adafw.L1Ball(radius)
+
+
+@pytest.mark.parametrize(("radius", "near"), [(300.0, True), (3.0, False)])
+def test_no_sample_is_made_where_one_iteration_leads_far(radius, near, monkeypatch):
+    """A brief descent that fills the set costs no more than a sample."""
+    f, ball = unrelated(radius=radius)
+    x, made, plain = np.zeros(700), [], sample._sample
+    monkeypatch.setattr(sample, "_sample", lambda *given: made.append(1) or plain(*given))
+    assert corrector_for(f, ball).near(f, ball, x, f.gradient(x)) is near
+    found = solved(f, ball, x)
+    assert (found is None) is (not made) is near
+    if not near:
+        assert ball.violation(found[0]) <= 1e-12
+
+
+def test_a_sample_is_given_up_where_it_would_descend_briefly():
+    """What it has led to until then is the first point; nothing, and there is no sample."""
+
+    class Blind(type(corrector_for(*unrelated()))):
+        def near(self, *_given):
+            return False
+
+        def improve(self, f, constraint, x, g, t, state):
+            new, note = super().improve(f, constraint, x, g, t, state)
+            told.append(new is x)
+            return new, note
+
+    for radius, stays in ((300.0, [True]), (3.0, [False])):
+        told = []
+        f, ball = unrelated(radius=radius)
+        found = solved(f, ball, np.zeros(700), Blind())
+        assert told[: len(stays)] == stays
+        assert not any(told[:-1])
+        assert (found is None) is stays[0]
+
+
+def test_an_iteration_on_short_data_asks_for_no_curvature():
+    """Whether one leads far is not asked where there is no sample anyway."""
+
+    class Proud(type(corrector_for(*unrelated()))):
+        def near(self, *_given):
+            raise AssertionError
+
+    f, ball = unrelated(m=sample.LEAST_ROWS - 1)
+    assert solved(f, ball, np.zeros(700), Proud()) is None

@@ -126,10 +126,10 @@ def test_what_is_asked_before_work():
 def test_numbers_of_states_and_their_ranges():
     numbers = CorrectiveStep().numbers
     assert {name: kind for name, (kind, _, _) in numbers.items()} == {
-        "calm": int, "bound": int, "sample": int, "word": int, "level": float, "gap": float,
-        "norm": float, "reach": float,
+        "calm": int, "bound": int, "sample": int, "related": int, "word": int, "level": float,
+        "gap": float, "norm": float, "reach": float,
     }  # fmt: skip
-    for name in ("calm", "bound", "sample"):
+    for name in ("calm", "bound", "sample", "related"):
         assert numbers[name][1:] == (0, 1)
     assert numbers["word"][1:] == (0, 2**64)
     for name in ("norm", "reach"):

@@ -22,6 +22,8 @@ class Memory(TypedDict, total=False):
     bound: int
     level: float
     norm: float
+    #: 1 where columns were found to have much to do with each other.
+    related: int
     #: 1 where the rows are a sample of longer data.
     sample: int
     #: A x, bit for bit, and its largest entry since it was computed as a product.
@@ -66,6 +68,10 @@ class Corrector(Protocol[F]):
         self, f: F, constraint: Constraint, x: Array, g: Array, t: int, state: Memory
     ) -> tuple[Array, Memory]:
         """A point of the set with a lower value than x, from the exact gradient g at x."""
+
+    def near(self, f: F, constraint: Constraint, x: Array, g: Array) -> bool:
+        """Whether one iteration leads so far from x that it needs no sample to begin with."""
+        return False
 
     def active_set(
         self, constraint: Constraint, x: Array, state: Memory

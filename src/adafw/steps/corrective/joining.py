@@ -25,7 +25,7 @@ class Shape:
 
 def steepest(
     shape: Shape, x: Vector, g: Vector, support: NDArray[np.int64], bound: bool, level: float,
-    room: int,
+    room: int, least: float = 0.0,
 ) -> tuple[NDArray[np.int64], int, float]:  # fmt: skip
     """(those that join, how many must, price on weight).
 
@@ -37,7 +37,7 @@ def steepest(
     """
     steep = np.abs(g) if shape.signed else -g
     most = float(steep.max())
-    level = 0.0 if bound else FALL * (most if level < 0 else min(level, most))
+    level = 0.0 if bound else max(FALL * (most if level < 0 else min(level, most)), least)
     multiplier = -float(g[support] @ x[support]) / shape.radius
     if shape.open:
         multiplier = max(multiplier, level)
@@ -52,3 +52,22 @@ def steepest(
     kept = largest_entries(steep[wanted], room)
     others = float(np.delete(steep[wanted], kept).max())
     return wanted[kept], room, 0.0 if bound else max(level, PRICE * others)
+
+
+def filling(shape: Shape, x: Vector, g: Vector, bends: Vector) -> float:
+    """The price at which the separable model with these second derivatives fills the set; or 0.
+
+    The sum of its minimiser's sizes is convex and falls with the price: Newton's method from 0
+    rises to it.
+    """
+    known = bends > np.finfo(np.float64).tiny
+    each = bends[known]
+    ends = each * x[known] - g[known]
+    ends, give, price = np.abs(ends) if shape.signed else ends, 1 / each, 0.0
+    for _ in range(30):
+        beyond = ends > price
+        missing = float(((ends[beyond] - price) * give[beyond]).sum()) - shape.radius
+        if not missing > 1e-6 * shape.radius:
+            break
+        price += missing / float(give[beyond].sum())
+    return price

@@ -25,6 +25,7 @@ def recall(f: FiniteSum, x: Array, state: Memory) -> None:
 
     What no run leaves is forgotten: states come from files.
     """
+    state.pop("sample", None)  # it is of iterations on a sample, which no state is left by
     if not (_is_of(state, "chosen") and _is_of(state, "gram") and _is_of(state, "bends")):
         _forget(state)
     chosen = state.get("chosen")

@@ -20,16 +20,18 @@ TRAVEL, ENTRY = 1 << 26, 12
 
 
 def solved_on_sample(
-    corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: Array
+    corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: Array, g: Array
 ) -> tuple[Array, Memory] | None:
     """(a point near the minimiser over every eighth row, what is to be remembered), or None.
 
     None if there are too few rows, they are on a disk (where it saved no passes), x is no plain
-    start, or the point is no better than x for all rows. The sample is given up where it needs so
-    many coefficients that it would learn its own noise. Linear minimisations over it are not
-    counted, nor its gradients.
+    start, the corrector is as good as there from x (`near`), or the point is no better than x for
+    all rows. The sample is given up where it needs so many coefficients that it would learn its own
+    noise. Linear minimisations over it are not counted, nor its gradients.
     """
-    if np.count_nonzero(x) > 1 or (part := _sample(f, corrector.few, x.size)) is None:
+    if np.count_nonzero(x) > 1 or f.n_terms < LEAST_ROWS or corrector.near(f, constraint, x, g):
+        return None
+    if (part := _sample(f, corrector.few, x.size)) is None:
         return None
     ball, y, state = constraint.bare, x, corrector.init(x)
     state["sample"] = 1
@@ -38,7 +40,7 @@ def solved_on_sample(
         if ball.gap(y, g) <= ENOUGH * abs(value):
             break
         new, kept = corrector.improve(part, ball, y, g, 1, state)
-        if corrector.few and ROWS_EACH * np.count_nonzero(new) > part.n_terms:
+        if new is y or (corrector.few and ROWS_EACH * np.count_nonzero(new) > part.n_terms):
             break
         y, state = new, kept
     before = f.value(x)  # first, so that what f remembers is at y, where the next iteration begins
@@ -66,7 +68,10 @@ def _sample(f: FiniteSum, few: bool, n: int) -> LinearModel | WithIntercept | No
     weights = None if model.sample_weight is None else model.sample_weight[rows]
     if weights is not None and not weights.any():
         return None
-    part = LinearModel(model.rows.take(rows), model.y[rows], model.loss, weights)
+    some = model.rows.take(rows)
+    # So that steps on them are of the kind of those on all rows.
+    some.plain[0].turned = model.rows.plain[0].turned
+    part = LinearModel(some, model.y[rows], model.loss, weights)
     if not isinstance(f, WithIntercept):
         return part
     try:

@@ -45,12 +45,14 @@ class CorrectiveStep(Step[Memory]):
     gradients, an objective with second derivatives and one of the sets L1Ball, Simplex, UnitSimplex
     (`atoms`), Hull (`hull`), LInfBall, Box (`box`), L2Ball (`l2_ball`), GroupBall, KSparse
     (`groups`), NuclearBall (`nuclear`), each by what fits it. One gradient an iteration; iterations
-    are few (5 to 20). The first one of a long linear model minimises over every eighth row.
+    are few (5 to 20). The first one of a long linear model often minimises over every eighth
+    row.
     """
 
     dear = True
     numbers = MappingProxyType({
-        "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1), "word": (int, 0, 2**64),
+        "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1),
+        "related": (int, 0, 1), "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
         "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE),
     })  # fmt: skip
@@ -82,7 +84,7 @@ class CorrectiveStep(Step[Memory]):
         if not g.any():
             return x, state
         corrector = corrector_for(f, constraint)
-        if t == 0 and (first := solved_on_sample(corrector, f, constraint, x)) is not None:
+        if t == 0 and (first := solved_on_sample(corrector, f, constraint, x, g)) is not None:
             return first
         return corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
 
