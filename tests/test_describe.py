@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adafw
-from adafw.describe import describe, digest
+from adafw.describe import _mark, describe, digest
 
 
 @pytest.mark.parametrize("shape", [(8192, 10), (16384,), (3_000_000,)])
@@ -74,6 +74,14 @@ def test_of_what_is_larger_than_16_mb_blocks_are_looked_at():
         (2 * whole, int(100 * apart) - 9, False), (half, 5, True),
     ):  # fmt: skip
         assert seen(size, at) == found, (size, at)
+    # Entries that are words are marked in one call, and alike.
+    mixed = np.random.default_rng(0).integers(0, 256, (1 << 24) + 808, np.uint8)
+    words = mixed.view(np.float64)
+    assert digest(words)["digest"] == digest(mixed.view(np.uint64))["digest"]
+    total = 0
+    for k in np.linspace(0, words.size - (1 << 13), 256).astype(int):
+        total = _mark(mixed[8 * k : 8 * k + (1 << 16)], total)
+    assert digest(words)["digest"] == f"{total:016x}"
     assert digest(data[:9].reshape(3, 3)) == {
         "shape": [3, 3], "dtype": "uint8", "digest": f"{zlib.crc32(bytes(9)):08x}",
     }  # fmt: skip

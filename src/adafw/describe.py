@@ -61,10 +61,8 @@ def digest(array: NDArray[Any]) -> dict[str, Plain]:
     elif flat.nbytes <= _BLOCKS * _BLOCK:
         mark = f"{_mark(flat):016x}"
     else:
-        total = 0
-        for start in np.linspace(0, flat.size - block, _BLOCKS).astype(np.int64):
-            total = _mark(np.ascontiguousarray(flat[start : start + block]), total)
-        mark = f"{total:016x}"
+        starts = np.linspace(0, flat.size - block, _BLOCKS).astype(np.int64)
+        mark = f"{_blocks(flat, starts, block):016x}"
     return {"shape": list(array.shape), "dtype": str(array.dtype), "digest": mark}
 
 
@@ -75,9 +73,26 @@ def _mark(flat: NDArray[Any], begin: int = 0) -> int:
     data = flat.view(np.uint8)
     whole = data.size - data.size % 8
     begin += zlib.crc32(data[whole:].data)
-    words = data[:whole].view(np.uint64)
+    return int(mark(_words(data[:whole]), np.uint64(begin % 2**64)))
+
+
+def _blocks(flat: NDArray[Any], starts: NDArray[np.int64], block: int) -> int:
+    """The mark of these blocks; a call for all where entries are words."""
+    from adafw.kernels import marks
+
+    if flat.itemsize == 8 and type(flat) is np.ndarray:
+        return int(marks.blocks(_words(flat), starts, block, np.uint64(0)))
+    total = 0
+    for start in starts:
+        total = _mark(np.ascontiguousarray(flat[start : start + block]), total)
+    return total
+
+
+def _words(flat: NDArray[Any]) -> NDArray[np.uint64]:
+    """Bytes, as many as words have, as compiled code takes them."""
+    words = flat.view(np.uint64)
     words.flags.writeable = False  # mapped and ordinary arrays share one compiled function
-    return int(mark(words, np.uint64(begin % 2**64)))
+    return words
 
 
 def _at(rule: Any, t: int) -> float | None:

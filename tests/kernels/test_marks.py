@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adafw.kernels.marks import mark
+from adafw.kernels.marks import blocks, mark
 
 FACTOR, WORD = 0x9E3779B97F4A7C15, 2**64
 
@@ -44,3 +44,11 @@ def test_no_single_word_is_passed_over():
             other[k] ^= np.uint64(1 << bit)
             seen.add(int(mark(read_only(other), np.uint64(0))))
     assert len(seen) == 301
+
+
+def test_blocks_are_marked_in_a_chain():
+    words = read_only(np.random.default_rng(1).integers(0, WORD, 500, np.uint64))
+    starts, total = np.array([0, 130, 70, 370]), 5
+    for start in starts:
+        total = by_hand(words[start : start + 130], total)
+    assert int(blocks(words, starts, 130, np.uint64(5))) == total

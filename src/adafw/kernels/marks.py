@@ -42,3 +42,12 @@ def mark(words: Array, begin: np.uint64) -> np.uint64:
     for j in range(LANES):
         total = stir(total, lanes[j])
     return total
+
+
+@jit
+def blocks(words: Array, starts: Array, size: int, begin: np.uint64) -> np.uint64:
+    """The mark of blocks of so many words, each from the mark of the one before."""
+    total = begin
+    for start in starts:
+        total = mark(words[start : start + size], total)
+    return total

@@ -45,6 +45,9 @@ class BoxCorrector(Corrector[FiniteSum]):
     def init(self, x: Array) -> Memory:
         return {"word": 1}
 
+    def near(self, f: FiniteSum, constraint: Constraint, x: Array, g: Array) -> bool:
+        return view(f).guided
+
     def improve(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: Memory,

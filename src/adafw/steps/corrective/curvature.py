@@ -88,6 +88,11 @@ class View(ABC):
         """Whether products, and the moves of predictions they tell, have six digits alone."""
         return False
 
+    @property
+    def guided(self) -> bool:
+        """Whether a part of the rows tells of H, so that a model costs few products with all."""
+        return False
+
     @abstractmethod
     def weights(self, x: Array) -> Vector:
         """What an entry of x weighs in the predictions, positive; 1 where unknown."""
@@ -152,7 +157,8 @@ class Predictions(View):
 
     @property
     def rough(self) -> bool:
-        if not self.rows.rough or self.exact or forms_matrix(self.rows):
+        # A few products do not pay for a copy.
+        if not self.rows.rough or self.exact or forms_matrix(self.rows) or self.guided:
             return False
         return not (isinstance(self.f, WithIntercept) and self.rows.far)
 
@@ -242,23 +248,48 @@ class Predictions(View):
         w = bends[:: bends.size // (SAMPLE * n)].astype(np.float64)
         return float(w.sum()) ** 2 < SAMPLE / 2 * n * float(w @ w)
 
+    @property
+    def guided(self) -> bool:
+        return self._some() is not None and not forms_matrix(self.rows)
+
+    def _some(self) -> Rows | None:
+        """Rows that can tell of all of them: of dense ones, if features are few."""
+        m, n = self.rows.shape[0], self.rows.shape[-1]
+        stored, centred = self.rows.plain
+        if stored.listed or stored.streamed or stored.remote or centred or n > SMALL:
+            return None
+        return self.rows.every(m // (SAMPLE * n)) if m > SAMPLE * n else None
+
     def _near(self, weights: Vector, bends: Vector, follows: bool) -> Near:
         """H from some of the rows, if features are few; else `_spikes`."""
-        m, n = self.rows.shape[0], weights.size
-        scale = weights.astype(np.float64) * (float(bends.sum(dtype=np.float64)) or 1.0)
-        if n > SMALL or self.rows.plain[1] or m <= SAMPLE * n:
+        some = self._some()
+        if some is None:
             return self._spikes(weights, bends, follows)
-        step = m // (SAMPLE * n)
-        some, w = self.rows.every(step), bends[::step].astype(np.float64)
+        scale = weights.astype(np.float64) * (float(bends.sum(dtype=np.float64)) or 1.0)
+        step = self.rows.shape[0] // (SAMPLE * weights.size)
+        w: NDArray[np.float64] = bends[::step].astype(np.float64)
         total = float(w.sum())
         if some.unrelated(follows) or not total > 0:
             return diagonal(scale.astype(weights.dtype))
         w *= float(bends.sum(dtype=np.float64)) / total
+        P = self._matrix(some, w, follows)
+        return sampled(P, scale) if np.isfinite(P).all() else diagonal(scale.astype(weights.dtype))
+
+    def _matrix(self, some: Rows, w: NDArray[np.float64], follows: bool) -> NDArray[np.float64]:
+        """H of some of the rows; that of before where bends are the same but for a factor or so."""
+        kept: Memory = {} if self.memory is None else self.memory
+        P, known = kept.get("gram"), kept.get("bends")
+        n = some.shape[1]
+        if P is not None and known is not None and (P.shape, known.shape) == ((n, n), w.shape):
+            share = float(w.sum()) / (float(known.sum()) or np.inf)
+            if float(np.abs(w - share * known).sum()) <= STALE * float(w.sum()):
+                return share * P
         P = some.gram(w.astype(some.dtype)).astype(np.float64)
         if follows:
             mixed = some.combine(w)
             P -= np.outer(mixed, mixed / w.sum())
-        return sampled(P, scale) if np.isfinite(P).all() else diagonal(scale.astype(weights.dtype))
+        kept["gram"], kept["bends"] = P, w
+        return P
 
     def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
         """H within the few directions along which rows are long; its diagonal for the rest."""

@@ -1,6 +1,7 @@
 """The l2 ball: Newton steps whose model is minimised over the ball by conjugate gradients."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
+_KEPT = 0.9  # share of its length that y keeps where H y may be guessed
 
 
 class L2Corrector(Corrector[FiniteSum]):
@@ -39,6 +41,9 @@ class L2Corrector(Corrector[FiniteSum]):
     def init(self, x: Array) -> Memory:
         return {}
 
+    def near(self, f: FiniteSum, constraint: Constraint, x: Array, g: Array) -> bool:
+        return view(f).guided
+
     def improve(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: Memory,
@@ -56,6 +61,15 @@ class L2Corrector(Corrector[FiniteSum]):
         return there.x, state
 
 
+class Back(NamedTuple):
+    """A step s = gamma d + (c - 1) y back to the sphere, and H s."""
+
+    gamma: float
+    c: float
+    step: Vector
+    bend: Vector
+
+
 class _Model:
     """<g, d> + <d, H d> / 2 over ||x + d|| <= radius."""
 
@@ -67,30 +81,50 @@ class _Model:
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
         y, slopes, near = self.x, self.g, h.nearly()
-        image, z = h.product(y) if h.image is None else (h.image(self.z), self.z)
-        start = z
+        if h.image is None:
+            image, z = h.product(y)
+        else:  # a guess: H y is a pass over the rows, and steps that hardly shrink say little of it
+            image, z = h.scale * y, self.z
+        start, guessed = z, h.image
         for _ in range(_ROUNDS):
             if _gap(slopes, y, self.radius) <= self.wanted:
                 break
             d, bent, dz = self._step(h, near, y, slopes)
             if not d.any():  # no curvature to go by
                 break
-            gamma = 1.0
-            for _ in range(30):
-                # y' = c (y + gamma d): H and the predictions follow without a product.
-                c = self._shrink(y + gamma * d)
-                step = c * gamma * d + (c - 1) * y
-                bend = c * gamma * bent + (c - 1) * image
-                change = float(np.vdot(slopes, step) + np.vdot(step, bend) / 2)
-                if change < 0:
-                    break
-                gamma /= 2
-            else:
+            found = self._back(y, slopes, d, bent, image)
+            if guessed is not None and not self._enough(y, slopes, found):
+                image, guessed = guessed(self.z), None
+                found = self._back(y, slopes, d, bent, image)
+            if found is None:
                 break
+            gamma, c, step, bend = found
             y, image, slopes = y + step, image + bend, slopes + bend
-            z = z + (c * gamma * dz + (c - 1) * z)
+            z = z + (gamma * dz + (c - 1) * z)
         y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
         return y, z - start if z.size else None
+
+    def _back(
+        self, y: Array, slopes: Vector, d: Vector, bent: Vector, image: Vector
+    ) -> Back | None:
+        """The step s = gamma d + (c - 1) y into the ball, if one goes down.
+
+        H and the predictions follow without a product: image = H y.
+        """
+        gamma = 1.0
+        for _ in range(30):
+            c = self._shrink(y + gamma * d)
+            step = c * gamma * d + (c - 1) * y
+            bend = c * gamma * bent + (c - 1) * image
+            if float(np.vdot(slopes, step) + np.vdot(step, bend) / 2) < 0:
+                return Back(c * gamma, c, step, bend)
+            gamma /= 2
+        return None
+
+    def _enough(self, y: Array, slopes: Vector, found: Back | None) -> bool:
+        if found is None or found.c < _KEPT:
+            return False
+        return _gap(slopes + found.bend, y + found.step, self.radius) <= self.wanted
 
     def _step(
         self, h: Hessian, near: Near, y: Array, slopes: Vector

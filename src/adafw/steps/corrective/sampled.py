@@ -86,7 +86,6 @@ class Sampled:
 
 def sampled(P: NDArray[np.float64], scale: Vector) -> Sampled:
     """P from a sample; of a column that it has little of, all rows know the diagonal: `scale`."""
-    known = P.diagonal()
-    diagonal = np.where(known < scale / 2, scale, known) + _RIDGE * scale
-    np.fill_diagonal(P, diagonal)
-    return Sampled(P)
+    known, raised = P.diagonal(), P.copy()
+    np.fill_diagonal(raised, np.where(known < scale / 2, scale, known) + _RIDGE * scale)
+    return Sampled(raised)
