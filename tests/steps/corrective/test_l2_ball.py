@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,31 @@ def test_models_are_minimised_to_what_is_wanted(way, intercept, place, radius, m
             assert move is None
         # Of a matrix, H x is one product more.
         assert len(products) <= (8 if share == 0.3 else 20) + (way == "matrix")
+
+
+@pytest.mark.parametrize(("near", "share", "asked"), [
+    (1e-3, 0.3, 0),  # a step that hardly shrinks says little of H x
+    (1e-3, 1e-9, 1),  # but too much for this
+    (3.0, 0.3, 1),
+])  # fmt: skip
+def test_what_the_sphere_takes_back_is_guessed_where_it_is_little(near, share, asked, monkeypatch):
+    """H x is half a product."""
+    monkeypatch.setattr(curvature, "forms_matrix", lambda rows: False)
+    f, A, rng = problem()
+    ball = adafw.L2Ball(0.5)
+    best = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=1e-12, max_iterations=50).x
+    x = best + near * np.linalg.norm(best) * rng.standard_normal(N) / np.sqrt(N)
+    x *= 0.5 / np.linalg.norm(x)
+    seen, g, H, images = view(f), f.gradient(x), f.hessian(x), []
+    h = seen.hessian(seen.predictions(x), seen.weights(x))
+    counted = replace(h, image=lambda z: images.append(1) or h.image(z))
+    gap = _gap(g, x, 0.5)
+    y, move = _Model(at(seen, x), g, 0.5, gap, share).minimise(counted)
+    assert len(images) == asked
+    np.testing.assert_allclose(move, A @ (y - x), atol=1e-12)
+    if asked:
+        assert _gap(g + H @ (y - x), y, 0.5) <= share * gap
+    assert _gap(g + H @ (y - x), y, 0.5) <= 2 * share * gap + 1e-12
 
 
 def model(x, g, radius, share=1e-9):

@@ -13,7 +13,7 @@ from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.curvature import forms_matrix, view
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.sampled import Sampled, sampled
-from adafw.steps.corrective.spiked import Spiked
+from adafw.steps.corrective.spiked import Spiked, diagonal
 
 M, N = 6000, 60
 
@@ -108,7 +108,11 @@ def test_unrelated_columns_are_a_diagonal():
     seen, x = view(f), np.zeros(N)
     near = seen.hessian(seen.predict(x), seen.weights(x)).nearly()
     assert isinstance(near, Spiked)
-    assert not near.leads
+    assert not near.V.size
+    assert near.leads  # a step may go where the diagonal says
+    assert not diagonal(near.rest).leads
+    s = near.nearest(np.linspace(-9, 9, N), -np.ones(N), np.full(N, 0.5))
+    np.testing.assert_array_equal(s, np.clip(-np.linspace(-9, 9, N) / near.rest, -1, 0.5))
 
 
 def test_when_all_rows_make_the_matrix():
@@ -150,6 +154,19 @@ def test_the_matrix_is_kept_while_bends_change_by_a_factor_alone(intercept):
                   {"gram": first, "bends": 0 * w}, {"bends": w}):  # fmt: skip
         seen.memory = dict(known)
         np.testing.assert_allclose(seen._matrix(some, w, intercept), expected(w), atol=1e-10)
+
+
+def test_unrelated_columns_in_a_box_take_a_product_a_model():
+    """The first step goes where the diagonal says, and is good enough."""
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((20_000, 60))
+    f = adafw.LinearModel(A, np.sign(A[:, 0] + rng.standard_normal(20_000)), losses.Logistic())
+    x, ball, asked = np.zeros(60), adafw.LInfBall(0.1), []
+    plain = f.rows.curve
+    f.rows.curve = lambda *given: asked.append(1) or plain(*given)
+    new, _ = BoxCorrector().improve(f, ball, x, f.gradient(x), 0, {"word": 1})
+    assert asked == [1]
+    assert ball.gap(new, f.gradient(new)) < 0.1 * ball.gap(x, f.gradient(x))
 
 
 @pytest.mark.parametrize("corrector", [BoxCorrector(), L2Corrector()])

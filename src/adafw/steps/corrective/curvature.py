@@ -270,7 +270,7 @@ class Predictions(View):
         w: NDArray[np.float64] = bends[::step].astype(np.float64)
         total = float(w.sum())
         if some.unrelated(follows) or not total > 0:
-            return diagonal(scale.astype(weights.dtype))
+            return diagonal(scale.astype(weights.dtype), whole=total > 0)
         w *= float(bends.sum(dtype=np.float64)) / total
         P = self._matrix(some, w, follows)
         return sampled(P, scale) if np.isfinite(P).all() else diagonal(scale.astype(weights.dtype))

@@ -84,7 +84,7 @@ class _Model:
         if h.image is None:
             image, z = h.product(y)
         else:  # a guess: H y is a pass over the rows, and steps that hardly shrink say little of it
-            image, z = h.scale * y, self.z
+            image, z = near.product(y), self.z
         start, guessed = z, h.image
         for _ in range(_ROUNDS):
             if _gap(slopes, y, self.radius) <= self.wanted:

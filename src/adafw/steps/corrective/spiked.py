@@ -20,11 +20,12 @@ class Spiked:
 
     rest: Vector
     V: NDArray[np.floating[Any]]
+    whole: bool = False  #: whether P is known to be nearly H, be it a diagonal
 
     @property
     def leads(self) -> bool:
-        """Whether it tells more than a diagonal."""
-        return self.V.shape[1] > 0
+        """Whether a step may lead where it says."""
+        return self.whole or self.V.shape[1] > 0
 
     def raised(self, s: float) -> "Spiked":
         """P + s I."""
@@ -116,6 +117,6 @@ def _level(first: float, flat: float, ends: Vector, along: Vector, rest: Vector)
     return float(times[k] + (first - fallen[k]) / falls[k])
 
 
-def diagonal(scale: Vector) -> Spiked:
+def diagonal(scale: Vector, whole: bool = False) -> Spiked:
     """P = diag(scale)."""
-    return Spiked(scale, np.empty((scale.size, 0), scale.dtype))
+    return Spiked(scale, np.empty((scale.size, 0), scale.dtype), whole)
