@@ -1,8 +1,7 @@
 """Models minimised over an l2 ball: inside it, along its sphere, and back."""
 
-from typing import Any
-
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import Hessian, view
 from adafw.steps.corrective.damped import Position, at
 from adafw.steps.corrective.l2_ball import L2Corrector, _gap, _Model
+from adafw.steps.corrective.sampled import Sampled
 
 N = 9
 
@@ -124,6 +124,50 @@ def test_a_step_from_inside_ends_where_it_leaves():
     np.testing.assert_allclose(d, first, atol=1e-12)  # one direction was enough
     np.testing.assert_allclose(bent, H @ d, atol=1e-9)
     np.testing.assert_allclose(dz, A @ d, atol=1e-9)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5])
+@pytest.mark.parametrize("radius", [0.1, 1.0, 3.0])
+def test_a_step_goes_across_the_ball_where_p_is_nearly_h(radius, place):
+    """To the minimiser for P over the ball, or to where H is least on the way."""
+    H, A, h, rng = quadratic()
+    y, slopes = rng.standard_normal(N), 10 * rng.standard_normal(N)
+    y *= place * radius / np.linalg.norm(y)
+    P = H + 0.1 * np.diag(np.diag(H))
+    known = replace(h, near=lambda: Sampled(P))
+    m = model(y, slopes, radius)
+    d, bent, dz = m._step(known, known.nearly(), y, slopes)
+    b = P @ y - slopes
+    low, high = 0.0, np.linalg.norm(b) / radius
+    for _ in range(200):
+        s = (low + high) / 2
+        length = np.linalg.norm(np.linalg.solve(P + s * np.eye(N), b))
+        low, high = (s, high) if length > radius else (low, s)
+    exact = np.linalg.solve(P + s * np.eye(N), b) - y
+    reached = slopes @ exact + exact @ P @ exact / 2
+    found = m._across(known.nearly(), y, slopes)
+    assert np.linalg.norm(y + found) <= radius * (1 + 1e-12)
+    assert slopes @ found + found @ P @ found / 2 <= 0.98 * reached  # both below 0
+    np.testing.assert_array_equal(d, found)  # H is below P here: no end but the step's
+    np.testing.assert_allclose(bent, H @ d, atol=1e-9)
+    np.testing.assert_allclose(dz, A @ d, atol=1e-9)
+    # Where the model is least a third of the way, the step ends there.
+    times = -3 * (slopes @ found) / (found @ P @ found)
+    steep = Hessian(lambda d: (times * P @ d, A @ d), np.diag(H), near=lambda: Sampled(P))
+    d, bent, dz = m._step(steep, steep.nearly(), y, slopes)
+    np.testing.assert_allclose(d, found / 3, rtol=1e-12)
+    np.testing.assert_allclose(bent, times * P @ d, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(dz, A @ d, atol=1e-9)
+
+
+def test_where_the_ball_does_not_bind_a_step_is_newtons():
+    H, _, h, rng = quadratic()
+    y, slopes = np.zeros(N), rng.standard_normal(N)
+    known = replace(h, near=lambda: Sampled(H))
+    m = model(y, slopes, 100.0)
+    assert m._across(known.nearly(), y, slopes) is None
+    d, _, _ = m._step(known, known.nearly(), y, slopes)
+    np.testing.assert_allclose(d, -np.linalg.solve(H, slopes), atol=1e-9)
 
 
 @pytest.mark.parametrize("outward", [True, False])

@@ -17,14 +17,17 @@ from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
+_SECULAR, _LONG = 10, 0.05  # steps to the multiplier, and how much too long its point may be
+_WHOLE = 0.6  # share of a step at which the model is least from which it is taken whole
 _KEPT = 0.9  # share of its length that y keeps where H y may be guessed
 
 
 class L2Corrector(Corrector[FiniteSum]):
     """L2Ball: min over ||y|| <= radius of <g, y - x> + <y - x, H (y - x)> / 2, once a gradient.
 
-    Inside the ball (H) d = -slopes, ended where it leaves the ball; on the sphere, Newton's
-    method there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
+    Inside the ball (H) d = -slopes, ended where it leaves the ball, or where some of the rows
+    make a P that is nearly H, the minimiser for P over the ball; on the sphere, Newton's method
+    there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
     multiplier, and back to the sphere (Steihaug 1983; Absil, Baker, Gallivan 2007). Products with
     H only, and none for steps back to the sphere.
     """
@@ -133,6 +136,11 @@ class _Model:
         norm, along = float(np.linalg.norm(y)), -float(np.vdot(slopes, y))
         limit, every = _LIMIT if h.matrix is None else 10 * y.size, np.ones(y.shape, bool)
         if norm < self.inside * self.radius or along <= 0:
+            if near.whole and (d := self._across(near, y, slopes)) is not None:
+                bent, dz = h.product(d)
+                bend, slope = float(np.vdot(d, bent)), -float(np.vdot(slopes, d))
+                gamma = 1.0 if slope >= _WHOLE * bend else slope / bend
+                return gamma * d, gamma * bent, gamma * dz
             found = solve(
                 h.product, -slopes, near.inverse(every), self.share, limit,
                 leave=lambda d: bool(np.linalg.norm(y + d) > self.radius),
@@ -153,6 +161,24 @@ class _Model:
 
         found = solve(product, -slopes, tangent, self.share, limit, projects=True)
         return found.d, -slopes - found.residual - s * found.d, found.move
+
+    def _across(self, near: Near, y: Array, slopes: Vector) -> Vector | None:
+        """To the minimiser over the ball of the model with P for H, if the ball binds there.
+
+        y + d = (P + s)^-1 b; s by Newton's method on 1 / |y + d| (More and Sorensen 1983).
+        """
+        every, b, s = np.ones(y.shape, bool), near.product(y) - slopes, 0.0
+        for _ in range(_SECULAR):
+            inverse = near.raised(s).inverse(every)
+            e = inverse(b)
+            length = float(np.linalg.norm(e))
+            if not length > (1 + _LONG) * self.radius:
+                break
+            s += (length / self.radius - 1) * length**2 / float(np.vdot(e, inverse(e)))
+        if s == 0.0 or not np.isfinite(length):
+            return None
+        d: Vector = e * (self.radius / max(length, self.radius)) - y
+        return d if np.vdot(slopes, d) < 0 else None
 
     def _shrink(self, y: Array) -> float:
         """The factor that brings y into the ball."""

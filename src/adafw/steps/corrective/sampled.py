@@ -22,8 +22,8 @@ class Sampled:
 
     P: NDArray[np.float64]
 
-    #: Whether it tells more than a diagonal.
-    leads = True
+    #: As those of `Spiked`.
+    leads = whole = True
 
     def raised(self, s: float) -> "Sampled":
         """P + s I."""
