@@ -16,9 +16,9 @@ from adafw.steps.corrective.curvature import (
     Points,
     Predictions,
     column_weights,
-    forms_matrix,
     view,
 )
+from adafw.steps.corrective.nearly import forms_matrix
 
 M, N = 50, 6
 

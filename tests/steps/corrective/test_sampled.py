@@ -10,8 +10,9 @@ from adafw import losses
 from adafw.objectives import WithIntercept
 from adafw.rows import as_rows
 from adafw.steps.corrective.box import BoxCorrector
-from adafw.steps.corrective.curvature import forms_matrix, view
+from adafw.steps.corrective.curvature import view
 from adafw.steps.corrective.l2_ball import L2Corrector
+from adafw.steps.corrective.nearly import forms_matrix, matrix
 from adafw.steps.corrective.sampled import Sampled, sampled
 from adafw.steps.corrective.spiked import Spiked, diagonal
 
@@ -129,31 +130,27 @@ def test_when_all_rows_make_the_matrix():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_matrix_is_kept_while_bends_change_by_a_factor_alone(intercept):
     """A fifth of what they sum to may come and go; the matrix of others is made anew."""
-    A, y = related()
-    f = adafw.LinearModel(A, y, losses.Logistic())
-    seen = view(WithIntercept(f) if intercept else f)
-    seen.memory = {}
-    some, w = f.rows.every(12), np.full(500, 0.2)
+    A, _ = related()
+    some, w, kept = as_rows(A).every(12), np.full(500, 0.2), {}
 
     def expected(bends):
         own = A[::12]
         mixed = bends @ own
         return (own.T * bends) @ own - intercept * np.outer(mixed, mixed) / bends.sum()
 
-    first = seen._matrix(some, w, intercept)
+    first = matrix(some, w, intercept, kept)
     np.testing.assert_allclose(first, expected(w), atol=1e-10)
-    assert seen.memory["gram"] is first
-    np.testing.assert_allclose(seen._matrix(some, 3 * w, intercept), 3 * first, rtol=1e-14)
-    for share, kept in ((0.09, True), (0.11, False)):
+    assert kept["gram"] is first
+    np.testing.assert_allclose(matrix(some, 3 * w, intercept, kept), 3 * first, rtol=1e-14)
+    for share, stays in ((0.09, True), (0.11, False)):
         other = 3 * w * np.where(np.arange(500) % 2, 1 - 2 * share, 1 + 2 * share)
-        found = seen._matrix(some, other, intercept)
-        assert (seen.memory["gram"] is first) is kept
-        np.testing.assert_allclose(found, 3 * first if kept else expected(other), atol=1e-10)
+        found = matrix(some, other, intercept, kept)
+        assert (kept["gram"] is first) is stays
+        np.testing.assert_allclose(found, 3 * first if stays else expected(other), atol=1e-10)
     # What is there of other rows, or of no curvature, is nothing to go by.
     for known in ({"gram": first, "bends": w[1:]}, {"gram": first[1:], "bends": w},
                   {"gram": first, "bends": 0 * w}, {"bends": w}):  # fmt: skip
-        seen.memory = dict(known)
-        np.testing.assert_allclose(seen._matrix(some, w, intercept), expected(w), atol=1e-10)
+        np.testing.assert_allclose(matrix(some, w, intercept, dict(known)), expected(w), atol=1e-10)
 
 
 def test_unrelated_columns_in_a_box_take_a_product_a_model():

@@ -11,8 +11,9 @@ from adafw.constraints.box import Box
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import Solution, solve
-from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Near, Vector, view
+from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, view
 from adafw.steps.corrective.damped import FINE, at, descend, forcing, weighed
+from adafw.steps.corrective.nearly import Near
 from adafw.steps.corrective.remembering import led, recall
 from adafw.typing import Array
 

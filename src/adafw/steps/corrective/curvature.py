@@ -1,10 +1,9 @@
 """An objective as second-order steps see it: values, gradients and products with its Hessian."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,9 @@ from adafw.objectives.kinds import Linear, model_of
 from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
+from adafw.steps.corrective.nearly import Near, few_bend, forms_matrix, nearly, telling
 from adafw.steps.corrective.newton import LITTLE, STALE, STALE_EXACT
-from adafw.steps.corrective.sampled import Sampled, sampled
-from adafw.steps.corrective.spiked import Spiked, diagonal
+from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
@@ -28,14 +27,6 @@ Product = Callable[[Vector], tuple[Vector, Vector]]
 _FAINT = 1e-280  # mean squares that are 0: of smaller numbers, products have no digits
 _CONSTANT = 1e-13  # share of a column's mean square that is rounding of its variance
 _UNKNOWN = np.empty(0)
-#: Columns up to which forming H is cheaper than the products it saves; of rows with few entries,
-#: where it costs no more than so many products.
-SMALL, SMALL_SPARSE, PRODUCTS = 200, 500, 16
-#: Dense rows a column up to which all make H; more are too dear, and so many a good guess at it.
-SAMPLE = 8
-#: m n^2 up to which H costs no more than the calls that products take.
-SLIGHT = 1 << 22
-Near: TypeAlias = Spiked | Sampled
 
 
 @dataclass(frozen=True)
@@ -134,18 +125,6 @@ def column_weights(rows: Rows, w: Vector, centred: bool) -> NDArray[np.float64]:
     return np.where(found > _FAINT, found, float(found.max()) or 1.0)
 
 
-def forms_matrix(rows: Rows) -> bool:
-    """Whether H is made as a matrix."""
-    if len(rows.shape) != 2:
-        return False
-    stored = rows.plain[0]
-    # Of rows that are elsewhere, a product costs as much as the matrix: a pass, or a round trip.
-    if not (stored.listed or stored.streamed or stored.remote):
-        m, n = rows.shape
-        return n <= SMALL and (m <= SAMPLE * n or m * n * n <= SLIGHT)
-    return rows.shape[1] <= (SMALL_SPARSE if stored.gram_products <= PRODUCTS else SMALL)
-
-
 class Predictions(View):
     """A linear model, z = A x; an intercept follows z and is minimised out."""
 
@@ -203,7 +182,7 @@ class Predictions(View):
             return less(self.rows.combine(bends * z) if z.any() else np.zeros_like(scale), z)
 
         scale = weights * (total or 1.0)
-        if forms_matrix(self.rows) or self._few_bend(bends):
+        if forms_matrix(self.rows) or few_bend(self.rows, bends):
             matrix = self._gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)
@@ -212,7 +191,7 @@ class Predictions(View):
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
-            near = lambda: self._near(weights, bends, follows)  # noqa: E731
+            near = lambda: nearly(self.rows, weights, bends, follows, self.memory)  # noqa: E731
             return Hessian(product, scale, near=near, image=along)
 
         def columns() -> ColumnHessian:
@@ -240,77 +219,9 @@ class Predictions(View):
             rows.add_gram(change, gram)
         return gram
 
-    def _few_bend(self, bends: Vector) -> bool:
-        """Whether of dense rows with few columns too few bend for some of them to tell of all."""
-        rows, n = self.rows.plain[0], self.rows.shape[-1]
-        if rows.listed or len(self.rows.shape) != 2 or n > SMALL or bends.size <= SAMPLE * n:
-            return False
-        w = bends[:: bends.size // (SAMPLE * n)].astype(np.float64)
-        return float(w.sum()) ** 2 < SAMPLE / 2 * n * float(w @ w)
-
     @property
     def guided(self) -> bool:
-        return self._some() is not None and not forms_matrix(self.rows)
-
-    def _some(self) -> Rows | None:
-        """Rows that can tell of all of them: of dense ones, if features are few."""
-        m, n = self.rows.shape[0], self.rows.shape[-1]
-        stored, centred = self.rows.plain
-        if stored.listed or stored.streamed or stored.remote or centred or n > SMALL:
-            return None
-        return self.rows.every(m // (SAMPLE * n)) if m > SAMPLE * n else None
-
-    def _near(self, weights: Vector, bends: Vector, follows: bool) -> Near:
-        """H from some of the rows, if features are few; else `_spikes`."""
-        some = self._some()
-        if some is None:
-            return self._spikes(weights, bends, follows)
-        scale = weights.astype(np.float64) * (float(bends.sum(dtype=np.float64)) or 1.0)
-        step = self.rows.shape[0] // (SAMPLE * weights.size)
-        w: NDArray[np.float64] = bends[::step].astype(np.float64)
-        total = float(w.sum())
-        if some.unrelated(follows) or not total > 0:
-            return diagonal(scale.astype(weights.dtype), whole=total > 0)
-        w *= float(bends.sum(dtype=np.float64)) / total
-        P = self._matrix(some, w, follows)
-        return sampled(P, scale) if np.isfinite(P).all() else diagonal(scale.astype(weights.dtype))
-
-    def _matrix(self, some: Rows, w: NDArray[np.float64], follows: bool) -> NDArray[np.float64]:
-        """H of some of the rows; that of before where bends are the same but for a factor or so."""
-        kept: Memory = {} if self.memory is None else self.memory
-        P, known = kept.get("gram"), kept.get("bends")
-        n = some.shape[1]
-        if P is not None and known is not None and (P.shape, known.shape) == ((n, n), w.shape):
-            share = float(w.sum()) / (float(known.sum()) or np.inf)
-            if float(np.abs(w - share * known).sum()) <= STALE * float(w.sum()):
-                return share * P
-        P = some.gram(w.astype(some.dtype)).astype(np.float64)
-        if follows:
-            mixed = some.combine(w)
-            P -= np.outer(mixed, mixed / w.sum())
-        kept["gram"], kept["bends"] = P, w
-        return P
-
-    def _spikes(self, weights: Vector, bends: Vector, follows: bool) -> Spiked:
-        """H within the few directions along which rows are long; its diagonal for the rest."""
-        scale = weights * (float(bends.sum(dtype=np.float64)) or 1.0)
-        known = self.rows.sketch(weights)
-        if known is None:
-            return diagonal(scale)
-        w, images = bends[:: known.step].astype(np.float64), known.images
-        if not (w.any() and np.isfinite(images).all()):
-            return diagonal(scale)
-        w /= w.sum()
-        if follows:
-            images = images - w @ images
-        size, turn = np.linalg.eigh(images.T @ (w[:, None] * images))
-        V = known.basis @ (turn * np.sqrt(np.maximum(size, 0)))
-        # Of noise alone, so few rows would still make one direction so long (Marchenko, Pastur);
-        # some of it is not in the rest.
-        large = size > 2 * known.rest.mean() * (1 + math.sqrt(weights.size * float(w @ w))) ** 2
-        rest = scale * (known.rest + np.square(V[:, ~large]).sum(axis=1))
-        spikes = np.sqrt(scale)[:, None] * V[:, large]
-        return Spiked(rest.astype(weights.dtype), spikes.astype(weights.dtype))
+        return telling(self.rows) is not None and not forms_matrix(self.rows)
 
     def _curves(self, z: Vector) -> tuple[Vector, Curves]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

@@ -10,8 +10,9 @@ from adafw.constraints.base import Constraint
 from adafw.objectives.base import FiniteSum
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Hessian, Near, Vector, view
+from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing, weighed
+from adafw.steps.corrective.nearly import Near
 from adafw.steps.corrective.remembering import led, recall
 from adafw.typing import Array
 

@@ -9,7 +9,7 @@ from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Predicting, model_of
 from adafw.steps.corrective.base import AnyCorrector
-from adafw.steps.corrective.curvature import forms_matrix
+from adafw.steps.corrective.nearly import forms_matrix
 from adafw.typing import Array
 
 _ROWS = 8
