@@ -174,7 +174,7 @@ def group_ball(
         step = over / float(xp.sum(fall))
         if abs(step) <= 1e-16 * l or abs(over) <= 2e-16:  # neither can be told from rounding
             break
-        l, rho = l + step, rho - step * fall
+        l, rho = max(0.0, l + step), rho - step * fall  # below 0 it is rounding
         rho = xp.where(rho > 0, rho, zero)
     rho = rho[labels]
     # A dead group has rho = 0, and with l = 0 (x outside by rounding only) it would divide by 0.

@@ -329,7 +329,28 @@ def test_an_overflow_on_the_way_does_not_stay_in_the_state(constraint):
     r = solved(f, constraint, max_iterations=10)
     assert all(np.isfinite(part).all() for part in r.state.step.values())
     more = adafw.minimize(f, constraint, CORRECTIVE, state=r.state, max_iterations=20)
-    assert more.value <= r.value < -20_000  # -4 800 where it did stay
+    assert more.value <= r.value < -15_000  # -4 800 where it did stay
+
+
+@pytest.mark.parametrize("make", [adafw.L1Ball, adafw.LInfBall, adafw.L2Ball, adafw.UnitSimplex])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("stored", ["dense", "csr"])
+def test_exponentials_of_large_columns_are_certified(make, intercept, stored):
+    """exp overflows at most points of the set: models take in what they meet, as far as they go."""
+    rng = np.random.default_rng(1)
+    A = sparse.random(600, 30, 0.2, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    z = 3 * A @ rng.standard_normal(30)
+    y = rng.poisson(np.exp(np.clip(z, -5, 8))).astype(float)
+    A = 100 * A
+    f = adafw.LinearModel(A.toarray() if stored == "dense" else A.tocsr(), y, losses.Poisson())
+    ball = make(5.0 if make is adafw.LInfBall else 20.0)
+    f = WithIntercept(f) if intercept else f
+    r = solved(f, ball, 1e-6)
+    assert r.status == "callback"
+    assert ball.contains(r.x)
+    z, b = A @ r.x, f.predictions(r.x)[1] if intercept else 0.0
+    g = A.T @ (np.exp(z + b) - y) / 600
+    assert g @ (r.x - ball.lmo(g)) <= 1e-5 * abs(r.value)
 
 
 @pytest.mark.parametrize("constraint", [adafw.L1Ball(3.0), adafw.LInfBall(0.5)], ids=str)

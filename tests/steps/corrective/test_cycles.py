@@ -280,6 +280,21 @@ def test_related_columns_are_left_to_a_gram_matrix_where_nothing_binds(taken):
     assert not taken[-1]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_whose_model_leads_nowhere_are_the_last_of_their_kind(seed, taken):
+    """Huber's loss far out is flat: by its curvature, weights would fill any set."""
+    A = columns()
+    y = A @ np.abs(np.random.default_rng(1).standard_normal(700))
+    y = y + y.std() * np.random.default_rng(2).standard_normal(2000)
+    w = np.random.default_rng(seed).integers(0, 3, 2000).astype(float)
+    w[::3] = 0
+    f, ball = adafw.LinearModel(A, y, LOSSES["huber"], w), adafw.UnitSimplex(1e6)
+    r = run(f, ball, gap_tolerance=1e-8 * f.value(np.zeros(700)), max_iterations=60)
+    assert r.status == "converged"
+    assert sum(taken) < 10
+    assert r.state.step["related"] == 1
+
+
 @pytest.mark.parametrize("make", [adafw.L1Ball, adafw.UnitSimplex])
 def test_columns_without_curvature_do_not_fill_the_set_at_once(make):
     """A model would give them all weight: the steepest join first, as where few atoms do."""

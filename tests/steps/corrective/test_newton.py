@@ -171,7 +171,32 @@ def test_a_matrix_is_made_of_what_is_new_alone():
     assert more.bends is not state["bends"]
     _, made = gram([3, 7, 0, 2, 4, 5, 6], state)  # less than half is
     assert made == [(0, 50)]
-    assert set(state) == {"chosen", "gram", "bends"}
+    assert set(state) == {"chosen", "gram", "bends", "held"}
+
+
+@pytest.mark.parametrize("through", ["one matrix", "the state", "a state of before", "others"])
+def test_a_matrix_that_held_far_more_is_made_anew(through):
+    """Rounding of what was there stays behind: Poisson data far out stalled for ever."""
+    A = np.random.default_rng(0).standard_normal((50, 6))
+    bends = np.random.default_rng(1).random(50) + 0.5
+    huge = np.where(np.arange(50) == 7, 1e250, bends)
+    working = Counted(A[:, :4], np.arange(4))
+    gram = Gram(working, 6, {})
+    gram.follow(huge, 0.0)
+    chosen = [3, 0, 1, 2] if through == "others" else np.arange(4)
+    if through != "one matrix":
+        state = gram.save()
+        if through == "a state of before":
+            del state["held"]
+        gram = Gram(Counted(A[:, chosen], np.array(chosen)), 6, state)
+    gram.follow(bends, 0.0)
+    exact = A[:, chosen].T @ (bends[:, None] * A[:, chosen])
+    np.testing.assert_allclose(gram.matrix, exact, atol=1e-12)
+    assert gram.save()["held"] == pytest.approx(bends.sum())
+    gram.follow(3e5 * bends, 0.0)  # not so much that digits are missing: it is moved along
+    gram.follow(bends, 0.0)
+    assert gram.held == pytest.approx(3e5 * bends.sum())
+    np.testing.assert_allclose(gram.matrix, exact, atol=1e-8)
 
 
 def test_remote_rows_leave_the_state_as_it_was():

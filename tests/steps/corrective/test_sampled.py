@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 import adafw
 from adafw import losses
 from adafw.objectives import WithIntercept
-from adafw.rows import as_rows
+from adafw.rows import MatrixRows, as_rows
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.curvature import view
 from adafw.steps.corrective.l2_ball import L2Corrector
@@ -114,6 +114,31 @@ def test_unrelated_columns_are_a_diagonal():
     assert not diagonal(near.rest).leads
     s = near.nearest(np.linspace(-9, 9, N), -np.ones(N), np.full(N, 0.5))
     np.testing.assert_array_equal(s, np.clip(-np.linspace(-9, 9, N) / near.rest, -1, 0.5))
+
+
+@pytest.mark.parametrize("ball", [adafw.LInfBall(0.02), adafw.L2Ball(0.3), adafw.Box(-0.01, 0.02)])
+@pytest.mark.parametrize(("m", "shape"), [(6000, (20, 30)), (6000, (10, 15)), (300, (10, 15))])
+def test_matrices_of_coefficients_have_no_sample(ball, m, shape):
+    """Rows that are matrices are no rows of a matrix."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((m, shape[0] * shape[1]))
+    y = np.sign(A @ rng.standard_normal(A.shape[1]) + 9 * rng.standard_normal(m))
+    f = adafw.LinearModel(MatrixRows(as_rows(A), shape), y, losses.Logistic())
+    r = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=1e-9, max_iterations=20)
+    assert (r.status, r.x.shape) == ("converged", shape)
+    flat = adafw.LinearModel(A, y, losses.Logistic())
+    g = flat.gradient(r.x.ravel())
+    assert g @ (r.x.ravel() - ball.lmo(g)) <= 1.1e-9
+
+
+@pytest.mark.parametrize("ball", [adafw.LInfBall(0.5), adafw.L2Ball(5.0), adafw.Box(-0.2, 0.3)])
+@pytest.mark.parametrize(("shape", "known"), [((30, 20), 400), ((300, 200), 5000), ((9, 60), 5000)])
+def test_completions_over_simple_sets_are_certified(ball, shape, known):
+    rng = np.random.default_rng(0)
+    places = [rng.integers(0, size, known) for size in shape]
+    f = adafw.MatrixCompletion(*places, rng.standard_normal(known), shape)
+    r = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=1e-9, max_iterations=20)
+    assert r.status == "converged"
 
 
 def test_when_all_rows_make_the_matrix():

@@ -17,6 +17,8 @@ class Memory(TypedDict, total=False):
     chosen: NDArray[np.int64]
     gram: NDArray[np.float64]
     bends: NDArray[np.float64]
+    #: The largest sum of bends that was in it since it was made.
+    held: float
     #: Whether few members change (1), whether the set binds (1), the price on weight, sum |x|.
     calm: int
     bound: int

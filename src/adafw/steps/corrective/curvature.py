@@ -16,7 +16,7 @@ from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.nearly import Near, few_bend, forms_matrix, nearly, telling
-from adafw.steps.corrective.newton import LITTLE, STALE, STALE_EXACT
+from adafw.steps.corrective.newton import FADED, LITTLE, STALE, STALE_EXACT, held
 from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
 
@@ -200,6 +200,12 @@ class Predictions(View):
 
         return Hessian(product, scale, None, columns, image=along)
 
+    def _anew(self, bends: Vector, kept: Memory) -> Vector:
+        gram = self.rows.gram(bends).astype(np.float64)
+        kept["gram"], kept["bends"] = gram, bends.astype(np.float64)
+        kept["held"] = float(bends.sum())
+        return gram
+
     def _gram(self, bends: Vector) -> Vector:
         """A^T diag(bends) A; of sparse rows those alone are made anew whose bends have changed."""
         from adafw.kernels.working_set import take_stale
@@ -210,9 +216,11 @@ class Predictions(View):
         gram, known = kept.get("gram"), kept.get("bends")
         shapes = [] if gram is None or known is None else [np.shape(gram), np.shape(known)]
         if gram is None or known is None or shapes != [2 * rows.shape[1:], bends.shape]:
-            gram, known = rows.gram(bends).astype(np.float64), bends.astype(np.float64)
-            kept["gram"], kept["bends"] = gram, known
-            return gram
+            return self._anew(bends, kept)
+        total, most = float(bends.sum()), held(kept, known)
+        if most > FADED * total:
+            return self._anew(bends, kept)
+        kept["held"] = max(most, total)
         change = np.empty_like(known)
         stale, least = (STALE_EXACT, 0.0) if self.exact else (STALE, LITTLE * float(known.mean()))
         if take_stale(bends, known, stale, least, change):

@@ -52,10 +52,12 @@ def descend(
 
     gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H did not know of the
     curvature on the way (a loss is flat far out): H takes in that of the part that came into
-    question, three times as far as f descends, and the model is minimised anew.
+    question, three times as far as f descends, and the model is minimised anew; the lowest of
+    the points that these lead to is taken, as such an H may know of far too much.
     Where the model's minimiser is no way down, the vertex that the LMO returns is.
     """
     tried: list[Vector] = []
+    best = here
     while True:
         y, move = minimise(seen.hessian(here.z, weights, tried))
         d = y - here.x
@@ -76,13 +78,12 @@ def descend(
         gamma = backtrack(
             Line(value, lambda _: np.nan), here.value, here.value, slope, here.x.dtype
         )
+        if gamma > 0 and (best is here or values[gamma] < best.value):
+            x = y if gamma == 1 else here.x + gamma * d
+            best = Position(x, here.z + gamma * move, values[gamma])
         if gamma >= _SHORT or len(tried) == _MODELS - 1:
-            break
+            return best
         tried.append(min(1.0, _PART * gamma) * move)
-    if gamma == 0:
-        return here
-    x = y if gamma == 1 else here.x + gamma * d
-    return Position(x, here.z + gamma * move, values[gamma])
 
 
 def forcing(gap: float, state: Memory) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.rows import Rows
+from adafw.steps.corrective.newton import PART
 from adafw.steps.corrective.point import Point, Vector
 
 #: A step that has to be cut below this had a model without the curvature it met: up to so many
@@ -43,7 +44,8 @@ THOROUGH, BRIEF = Pace(10, 0.1, True), Pace(6, 0.1, False)
 
 class Descended(NamedTuple):
     """Weights with a lower value, whether the set binds, whether few coordinates came and went,
-    and the share of the violation that the last descent left, 0 if that was little enough."""
+    and the share of the violation that the last descent left: 0 if that was little enough, 1 where
+    its model led nowhere."""
 
     w: Vector
     bound: bool
@@ -87,10 +89,11 @@ def descent(at: Working, point: Point) -> Descended:
             continue  # the face has to change after all
         if t >= SHORT or -promised <= 1e-9 * abs(point.value):
             break
-        point.bends = point.raised_bends(dz)
-    left = model.left
+        point.bends = point.raised_bends(min(1.0, PART * t) * dz)
+    left = model.left if t >= SHORT else 1.0
     if not (t > SHORT**2 and promised < 0):
         w, dz, t = _plain_step(at, point, model)
+        left = 1.0
     new = w if t == 1.0 else at.x + t * (w - at.x)
     if t > 0.0:
         point.move(dz, t)

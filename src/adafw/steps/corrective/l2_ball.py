@@ -137,7 +137,9 @@ class _Model:
         norm, along = float(np.linalg.norm(y)), -float(np.vdot(slopes, y))
         limit, every = _LIMIT if h.matrix is None else 10 * y.size, np.ones(y.shape, bool)
         if norm < self.inside * self.radius or along <= 0:
-            if near.whole and (d := self._across(near, y, slopes)) is not None:
+            # In single precision, columns of odd units have too few digits to go on from there.
+            whole = near.whole and y.dtype == np.float64
+            if whole and (d := self._across(near, y, slopes)) is not None:
                 bent, dz = h.product(d)
                 bend, slope = float(np.vdot(d, bent)), -float(np.vdot(slopes, d))
                 gamma = 1.0 if slope >= _WHOLE * bend else slope / bend

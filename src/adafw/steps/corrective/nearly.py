@@ -47,9 +47,11 @@ def few_bend(rows: Rows, bends: Vector) -> bool:
 
 def telling(rows: Rows) -> Rows | None:
     """Rows that can tell of all of them: of dense ones, if features are few."""
-    m, n = rows.shape[0], rows.shape[-1]
     stored, centred = rows.plain
-    if stored.listed or stored.streamed or stored.remote or centred or n > SMALL:
+    if stored.listed or stored.streamed or stored.remote or centred or len(rows.shape) != 2:
+        return None
+    m, n = rows.shape
+    if n > SMALL:
         return None
     return rows.every(m // (SAMPLE * n)) if m > SAMPLE * n else None
 

@@ -16,8 +16,13 @@ from adafw.steps.corrective.point import Point, Standpoint, Vector
 STALE, STALE_EXACT = 0.2, 0.01
 #: Share of the mean bend below which a row counts for little.
 LITTLE = 0.3
+#: A matrix that has held so many times as much as it is to hold is made anew: what is taken out
+#: leaves its rounding behind.
+FADED = 1e6
 #: A step that has to be cut below this had a model without the curvature it met.
 SHORT = 0.1
+#: How many times as far as f descended the next model knows the curvature.
+PART = 3.0
 EPS = float(np.finfo(np.float64).eps)
 #: Pairwise steps an atom between two exact steps on the face.
 SWEEPS = 3
@@ -129,6 +134,7 @@ class Gram:
         self.working = working
         size = working.chosen.size
         self.bends: Vector | None = None
+        self.held = 0.0  #: the largest sum of bends since it was made
         self._mirrored, self.faces = False, Faces()
         self._sampling: tuple[int, Vector] = (0, np.zeros(0))
         self.diagonal = np.zeros(0)
@@ -136,6 +142,7 @@ class Gram:
         if known and not working.remote and np.array_equal(state["chosen"], working.chosen):
             # States are moved along in place, unless a product may fail half way.
             self.matrix, self.bends = state["gram"], state["bends"]
+            self.held = held(state, self.bends)
             return
         self.matrix = np.zeros((size, size))
         if not known:
@@ -145,6 +152,7 @@ class Gram:
             return  # cheaper anew
         moved_gram(state["gram"], new, self.matrix)
         self.bends = state["bends"].copy()
+        self.held = held(state, self.bends)
         working.add_gram(self.bends, self.matrix, kept)
 
     def follow(self, bends: Vector, stale_from: float, sampled: bool = False) -> None:
@@ -159,8 +167,10 @@ class Gram:
         if sampled and (every := self._every()) > 1:
             self.diagonal = self.working.squares(bends)
             bends = bends * self._shares(every)
-        if self.bends is None:
-            self.bends = bends.copy()
+        total = float(bends.sum())
+        if self.bends is None or self.held > FADED * total:
+            self.matrix[:] = 0.0
+            self.bends, self.held = bends.copy(), total
             self.working.add_gram(bends, self.matrix)
         else:
             change = np.empty_like(bends)
@@ -168,6 +178,7 @@ class Gram:
             # that no other row has, they are all there is.
             least = LITTLE * float(self.bends.mean()) if stale_from > STALE_EXACT else 0.0
             count = take_stale(bends, self.bends, stale_from, least, change)
+            self.held = max(self.held, total)
             if self._mirrored:
                 if count:
                     self.working.renew_gram(change, count, self.matrix)
@@ -214,7 +225,15 @@ class Gram:
     def save(self) -> Memory:
         """For the next iteration, whose working set shares most of this one."""
         assert self.bends is not None
-        return {"chosen": self.working.chosen, "gram": self.matrix, "bends": self.bends}
+        return {
+            "chosen": self.working.chosen, "gram": self.matrix, "bends": self.bends,
+            "held": self.held,
+        }  # fmt: skip
+
+
+def held(state: Memory, bends: Vector) -> float:
+    """The largest sum of bends that the matrix of a state has held."""
+    return max(float(state.get("held", 0.0)), float(bends.sum()))
 
 
 def _fits(state: Memory, m: int) -> bool:
@@ -312,7 +331,7 @@ def newton_steps(
         dz = gram.working.dot(d)
         dz += point.shift(float(model.mixed @ d), model.total)
         t = point.step_size(dz, slope, toll)
-        raised = point.raised_bends(dz) if t < SHORT else None
+        raised = point.raised_bends(min(1.0, PART * t) * dz) if t < SHORT else None
         if t == 1.0:
             at.u, at.slack = u, slack
         else:

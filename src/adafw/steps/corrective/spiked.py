@@ -32,8 +32,9 @@ class Spiked:
         return Spiked(self.rest + s, self.V)
 
     def product(self, s: Vector) -> Vector:
-        """P s."""
-        return self.rest * s + self.V @ (self.V.T @ s)
+        """P s; of a diagonal, s may be a matrix."""
+        flat: Vector = self.rest * s
+        return flat + self.V @ (self.V.T @ s) if self.V.shape[1] else flat
 
     def inverse(self, free: NDArray[np.bool_]) -> Callable[[Vector], Vector]:
         """r -> P^-1 r among the free coordinates, 0 at others (Woodbury 1950)."""
