@@ -11,19 +11,15 @@ from adafw import losses
 from adafw.kernels.parts import AtomModel
 from adafw.objectives import WithIntercept
 from adafw.rows.working import DenseWorking
+from adafw.steps.corrective.gram import CHEAP, STALE, STALE_EXACT, Faces, Gram
 from adafw.steps.corrective.newton import (
     CALM,
-    CHEAP,
     EPS,
     GROWING,
     SETTLED,
-    STALE,
-    STALE_EXACT,
     WHOLE,
     WHOLE_SHORT,
     Effort,
-    Faces,
-    Gram,
     Weights,
     _on_face,
     effort,

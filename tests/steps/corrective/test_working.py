@@ -11,8 +11,8 @@ from adafw.rows import as_rows
 from adafw.rows.csr import CSRRows
 from adafw.rows.working import moved
 from adafw.steps.corrective.atoms import _in_order
+from adafw.steps.corrective.gram import STALE, Gram
 from adafw.steps.corrective.joining import Shape, steepest
-from adafw.steps.corrective.newton import STALE, Gram
 from adafw.steps.corrective.point import Point
 
 

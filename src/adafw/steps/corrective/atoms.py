@@ -12,15 +12,9 @@ from adafw.rows import Rows
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.cycles import NARROW, cycled, near
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
+from adafw.steps.corrective.gram import Gram
 from adafw.steps.corrective.joining import steepest
-from adafw.steps.corrective.newton import (
-    GROWING,
-    Gram,
-    Weights,
-    compile_rest,
-    effort,
-    newton_steps,
-)
+from adafw.steps.corrective.newton import GROWING, Weights, compile_rest, effort, newton_steps
 from adafw.steps.corrective.point import Point, largest_entries
 from adafw.steps.corrective.remembering import reach, recall
 from adafw.steps.corrective.sample import LEAST_ROWS

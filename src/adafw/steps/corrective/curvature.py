@@ -15,8 +15,8 @@ from adafw.objectives.kinds import Linear, model_of
 from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
+from adafw.steps.corrective.gram import FADED, LITTLE, STALE, STALE_EXACT, held
 from adafw.steps.corrective.nearly import Near, few_bend, forms_matrix, nearly, telling
-from adafw.steps.corrective.newton import FADED, LITTLE, STALE, STALE_EXACT, held
 from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
 

@@ -13,7 +13,8 @@ from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
 from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Gram, Weights, newton_steps
+from adafw.steps.corrective.gram import Gram
+from adafw.steps.corrective.newton import CALM, GROWING, SETTLED, Weights, newton_steps
 from adafw.steps.corrective.point import Point, Vector, largest_entries
 from adafw.steps.corrective.remembering import recall_predictions
 from adafw.typing import Array, MatrixLike

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from adafw.kernels.parts import AtomModel, Part
 from adafw.objectives import MatrixModel
-from adafw.steps.corrective.newton import Faces
+from adafw.steps.corrective.gram import Faces
 from adafw.steps.corrective.point import Standpoint, Vector
 from adafw.typing import Array
 

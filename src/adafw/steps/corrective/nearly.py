@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
-from adafw.steps.corrective.newton import STALE
+from adafw.steps.corrective.gram import STALE
 from adafw.steps.corrective.sampled import Sampled, sampled
 from adafw.steps.corrective.spiked import Spiked, diagonal
 
