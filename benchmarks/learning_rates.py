@@ -7,7 +7,8 @@ For every problem, with projected steps and with Template 3, both on CSFW's grad
 another estimator: epochs to a relative suboptimality of 1e-2 and 1e-4, of the best fixed rate
 10^(i/2) for each of the two, and of "auto" with all that it costs; and where both ended, the best
 fixed one after so many epochs and "auto" after as many. All are looked at after the same
-iterations, 3 % apart. --seeds: medians over so many index streams, of "auto" and of each rate that
+iterations, 3 % apart. The last lines also say what a rate half a decade off the best one costs, on
+either side. --seeds: medians over so many index streams, of "auto" and of each rate that
 came within four times the best with the first. --rows: of the first so many rows alone.
 docs/learning_rate.md quotes the tables.
 """
@@ -26,6 +27,7 @@ from adafw.random import as_source
 from adafw.stopping import Limits
 
 LEVELS = (1e-2, 1e-4)
+RIVALS = "auto", "half a decade less", "half a decade more"
 KINDS = {"Template 3": adafw.steps.AdaptiveStep, "projected": adafw.steps.ProjectedStep}
 
 
@@ -172,7 +174,10 @@ def epochs(f, constraint, algorithm, best, most, seed):
 
 
 def compare(problems, seeds, estimator, rows=None, most=60.0):
-    """Prints the table, and yields (step, [times the best to each of the levels]) row by row."""
+    """Prints the table, and yields (step, [times the best to each of the levels]) row by row.
+
+    Of "auto", and of the fixed rates half a decade below the best and half a decade above it.
+    """
     for name, (make, loss, constraint) in problems.items():
         f = adafw.LinearModel(*(part[:rows] for part in make()), loss)
         best = minimum(f, constraint)
@@ -190,9 +195,12 @@ def compare(problems, seeds, estimator, rows=None, most=60.0):
             ends = [min(each[-1] for each in fixed), run("auto", most, 0)[-1]]
             cells, times = [], []
             for k in range(len(LEVELS)):
-                least = min(each[k] for each in fixed)
-                times.append(auto[k] / least)
-                cells += [f"{least:.3g}", f"{auto[k]:.3g}", f"{times[k]:.2f}"]
+                reached = [math.inf, *(each[k] for each in fixed), math.inf]
+                least = min(reached)
+                at = reached.index(least)
+                beside = (reached[at - 1], reached[at + 1]) if least < math.inf else (math.inf,) * 2
+                times.append([value / least for value in (auto[k], *beside)])
+                cells += [f"{least:.3g}", f"{auto[k]:.3g}", f"{auto[k] / least:.2f}"]
             cells += [f"{end:.1e}" for end in ends]
             print(f"| {name} | {kind} | {' | '.join(cells)} |", flush=True)
             yield kind, times
@@ -202,10 +210,11 @@ def summary(rows):
     """Geometric means, none counted as more than 6, and misses, by step and level."""
     for kind in KINDS:
         for k, level in enumerate(LEVELS):
-            times = np.array([each[k] for step, each in rows if step == kind])
-            times = np.minimum(times[times > 0], 6.0)  # where the best arrives at all
-            if times.size:
-                print(f"{kind}, {level:g}: {np.exp(np.log(times).mean()):.2f} times the best, "
+            found = np.array([each[k] for step, each in rows if step == kind])
+            found = found[found[:, 0] > 0] if found.size else found  # the best arrives at all
+            for who, times in zip(RIVALS, np.minimum(found, 6.0).T, strict=False):
+                mean = np.exp(np.log(times).mean())
+                print(f"{kind}, {level:g}, {who}: {mean:.2f} times the best, "
                       f"{(times > 2).sum()} of {times.size} more than 2")  # fmt: skip
 
 
