@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adafw.rows import Rows
-from adafw.steps.corrective.newton import PART
+from adafw.steps.corrective.newton import came_into_question
 from adafw.steps.corrective.point import Point, Vector
 
 #: A step that has to be cut below this had a model without the curvature it met: up to so many
@@ -89,7 +89,7 @@ def descent(at: Working, point: Point) -> Descended:
             continue  # the face has to change after all
         if t >= SHORT or -promised <= 1e-9 * abs(point.value):
             break
-        point.bends = point.raised_bends(min(1.0, PART * t) * dz)
+        point.bends = point.raised_bends(came_into_question(t) * dz)
     left = model.left if t >= SHORT else 1.0
     if not (t > SHORT**2 and promised < 0):
         w, dz, t = _plain_step(at, point, model)

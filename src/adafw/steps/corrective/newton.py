@@ -137,13 +137,18 @@ def newton_steps(
         dz = gram.working.dot(d)
         dz += point.shift(float(model.mixed @ d), model.total)
         t = point.step_size(dz, slope, toll)
-        raised = point.raised_bends(min(1.0, PART * t) * dz) if t < SHORT else None
+        raised = point.raised_bends(came_into_question(t) * dz) if t < SHORT else None
         if t == 1.0:
             at.u, at.slack = u, slack
         else:
             at.place(held + t * d, signs)
         if t > 0.0:
             point.move(dz, t)
+
+
+def came_into_question(t: float) -> float:
+    """The share of a way whose curvature the next model knows, where f descended on a share t."""
+    return min(1.0, PART * t) or 1.0
 
 
 def minimise(
