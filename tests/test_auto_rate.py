@@ -287,6 +287,61 @@ def test_every_window_with_a_table_is_judged_as_told(name):
     assert len({round(m, 6) for m in moved} - {1.0, 3.0, round(1 / 3, 6)}) > 5
 
 
+def scattered(seed=12, m=3000, n=4500, kind="lognormal"):
+    """Rows of a few entries of very different sizes: most terms have nothing to do with a way."""
+    rng = np.random.default_rng(seed)
+    draw = {"lognormal": lambda size: rng.lognormal(0, 1, size), "normal": rng.standard_normal}
+    A = sparse.random_array((m, n), density=0.004, rng=rng, format="csr", data_sampler=draw[kind])
+    z = A @ (rng.normal(size=n) * (rng.random(n) < 0.02))
+    return adafw.LinearModel(A, z + 0.3 * z.std() * rng.normal(size=m), losses.Squared())
+
+
+@pytest.mark.parametrize("solved", [False, True])
+@pytest.mark.parametrize("kind", ["lognormal", "normal"])
+def test_sparse_data_end_no_higher_than_they_began(solved, kind):
+    """Rates rose tenfold a window where no term that was asked had met any curvature."""
+    f, ball = scattered(kind=kind), adafw.L1Ball(60.0)
+    algorithm = adafw.AdaGrad(gradient=gradients.CSFW()) if solved else adafw.AdaCSFW()
+    for seed in range(3):
+        r = adafw.minimize(f, ball, algorithm, seed=seed, max_epochs=30)
+        assert r.value <= 1.5 * f.value(np.zeros(4500))
+
+
+def judged(f, begun, epochs):
+    """The rate after a window from 0 to (0.1, 0) whose table promised a fall, at so many epochs."""
+    ball, projected = adafw.LInfBall(1.0), adafw.AdaGrad(gradient=gradients.CSFW(batch_size=4))
+    path = AutoRate(f, ball, projected, None, lambda a: paths.Generic(), (2,))
+    s = adafw.minimize(f, ball, projected, x0=np.zeros(2), max_iterations=1).state
+    s.search = {"rate": begun, "start.work": 0}
+    s.x, s.t, s.gradient_evaluations = np.zeros(2), 1, int(epochs * f.n_terms)
+    s.gradient["gradient"] = np.array([-1.0, 0.0])
+    _keep(s, s)
+    s.x = np.array([0.1, 0.0])
+    path._judge(f, s)
+    return s.search["rate"]
+
+
+@pytest.mark.parametrize("touched", [(), (0,), (1,), (0, 1)])
+def test_terms_that_have_nothing_to_do_with_a_way_raise_no_rate(touched):
+    """Of twelve terms asked, those of one half, of both or of none feel the first coordinate."""
+    A = np.zeros((400, 2))
+    for half in touched:
+        A[np.array(in_order(400)[:12])[half::2], 0] = 1e-3
+    A[:, 1] = 1.0
+    f = adafw.LinearModel(A, np.ones(400), losses.Squared())
+    assert judged(f, 0.06, 4.0) == pytest.approx(0.06 * (3 if len(touched) == 2 else 1))
+
+
+@pytest.mark.parametrize("epochs", [0.5, 9.0])
+def test_rates_of_solved_steps_have_a_roof(epochs):
+    """0.3 times the width, and the root of the epochs; one that is above it stays."""
+    f = adafw.LinearModel(np.full((400, 2), 1e-3), np.ones(400), losses.Squared())
+    roof = 0.3 * 2.0 * max(1.0, epochs**0.5)
+    assert judged(f, 0.1, epochs) == pytest.approx(0.3)
+    assert judged(f, 0.9 * roof, epochs) == pytest.approx(roof, rel=0.05)
+    assert judged(f, 2 * roof, epochs) == pytest.approx(2 * roof)
+
+
 def test_a_table_is_asked_where_the_window_began():
     """Before the first iteration it is empty: that of the end has to do."""
     projected = adafw.AdaGrad(gradient=gradients.CSFW())

@@ -120,6 +120,24 @@ def test_a_look_that_finds_a_fall_asks_once():
     assert looked_at(9.0)[1].gradient_evaluations == 2000 + (LOOK.halvings + 1) * 32
 
 
+def test_where_few_terms_cannot_tell_all_are_asked():
+    """One term in a hundred has risen by 10^6, the others have fallen: f has risen 2 000 times."""
+    A = np.where(np.arange(4000) % 100 == 0, 1000.0, 1.0)[:, None]
+    f = adafw.LinearModel(A, np.full(4000, 1.5), losses.Squared())
+    s = solver.State(x=np.zeros(1), t=50)
+    fresh_start.begin(s, 1.0)
+    s.x, s.gradient_evaluations = np.full(1, 1.0), 8000
+    found, asked = [], []
+    for before in range(8000, 8040):
+        again = s.copy()
+        again.gradient_evaluations = before
+        found.append(fresh_start.overshot(f, again) > 0)
+        asked.append(again.gradient_evaluations - before)
+    seen = np.array(found)
+    assert 0.1 < seen.mean() < 0.9  # a sample has such terms, or it has not
+    assert any(found[k] and asked[k] > 4000 for k in range(40))
+
+
 def test_all_terms_must_confirm_what_a_few_say():
     """One term in a hundred falls by 300, the others rise by 1: a few terms see these alone."""
     y = np.where(np.arange(4000) % 100 == 0, 1.0, 0.0)

@@ -48,6 +48,8 @@ class Control:
     <g, d> of a table is free and has no noise, but is up to an epoch late: it promises more than a
     window can keep, the shorter the more. So q* is `slope` times the epochs of the window, `top` at
     most. (Without a table: `measured_rate`.)
+    It rises to `roof` times the width at most, times the root of the epochs so far; and not at all
+    where half of the terms asked have nothing to do with the way, as those of sparse data may.
     In the first epoch the table is filling up, and promises too little: then q* is at least
     `early` over the epochs so far; or, if it `waits`, the terms are asked, and q* is `early`.
     """
@@ -67,11 +69,12 @@ class Control:
     waits: bool = True
     late: float = 3.0
     leap: float = 15.0
+    roof: float = math.inf
 
 
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
-SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False)
+SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False, roof=0.3)
 CAREFUL = Care(first=0.03, least=2, target=0.8)
 
 
@@ -194,6 +197,7 @@ class AutoRate:
             noise = ROUNDING * max(float(dot(np.abs(slope), np.abs(d)))
                                    for slope in (begin.halves if g is None else [g]))  # fmt: skip
             bend = end.mean(end.less(begin).slopes(d))
+            seen = all(map(any, zip(begin.slopes(d), end.slopes(d), strict=True)))
         asked = next_.size + (0 if known else begin.size)
         s.gradient_evaluations += asked  # last: what cannot be reached is asked again
         promised = sum(promises) / len(promises)
@@ -202,7 +206,8 @@ class AutoRate:
             self._go_back(s, self.rate(s) / 10)
             return
         bent = s.search.get("bent", 0.0)
-        late = s.gradient_evaluations - s.search["start.work"] > control.late * f.n_terms
+        epochs = self._epochs(s, f.n_terms)
+        late = epochs > control.late
         leapt = bend > control.leap * bent > 0 and bend > control.most * target * promised
         if late and leapt and s.search.get("undone") != base.t:
             s.search["undone"] = base.t
@@ -211,9 +216,11 @@ class AutoRate:
         s.search["bent"] = min(max(bend, bent / 2), 1e300)
         next_.put(s.search)
         settled = max(abs(promised), abs(bend)) <= noise
-        self._close(
-            s, self.rate(s) * (1.0 if settled else self._factor(promises, bend, target, waits))
-        )
+        factor = 1.0 if settled else self._factor(promises, bend, target, waits)
+        if factor > 1:
+            roof = control.roof * self.width * math.sqrt(max(1.0, epochs)) / self.rate(s)
+            factor = min(factor, max(1.0, roof)) if seen else 1.0
+        self._close(s, self.rate(s) * factor)
 
     def _measure(self, measured: Measured, f: FiniteSum, s: State, base: State) -> None:
         """The same without a table."""
@@ -247,10 +254,14 @@ class AutoRate:
         s.search = {k: v for k, v in s.search.items() if k != "end" and not k.startswith("base.")}
         s.search["rate"] = min(max(rate, self.width * _LOWEST), self.width / _LOWEST)
 
+    def _epochs(self, s: State, n_terms: int) -> float:
+        """Epochs since the run began, the last time."""
+        return float(s.gradient_evaluations - s.search["start.work"]) / n_terms
+
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
         """The gradient of the table, None if terms are to be asked; q*; whether it is to wait."""
         control, gradient = self.control, self.algorithm.gradient
-        epochs = (s.gradient_evaluations - s.search["start.work"]) / n_terms
+        epochs = self._epochs(s, n_terms)
         window = (s.gradient_evaluations - base.gradient_evaluations) / n_terms
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)

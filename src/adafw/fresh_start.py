@@ -34,6 +34,9 @@ class Look:
     up to `halvings` halves bound its rise: mostly the first says that there is none. If none does,
     the slope at x_0 is asked, too, and the sums are taken for the rise itself.
 
+    Where few terms cannot tell, as those of sparse data or of heavy tails, and the rise may be
+    `doubt` times f(x_0), all of them are asked.
+
     What a few terms say all of them must confirm, unless the rise is `beyond` f(x_0) itself: of
     many looks one would be wrong some day, and forget a whole run.
 
@@ -50,6 +53,7 @@ class Look:
     sure: float = 1.5
     halvings: int = 8
     beyond: float = 1.0
+    doubt: float = 1.0
     most: float = 1 / 3
     nowhere: float = 1 / 10
 
@@ -101,7 +105,9 @@ def overshot(f: FiniteSum, s: State) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         shares, slopes, rise = _walk(f, s, terms)
         asked, above, first = len(shares) * size, rise > 0, _first_value(f, s)
-        if above and size < f.n_terms and not rise > LOOK.beyond * abs(first):
+        most = float(slopes[0].mean()) + _error(slopes[0], left_of(terms, f.n_terms))
+        unsure = not above and not most <= LOOK.doubt * abs(first)
+        if (above or unsure) and size < f.n_terms and not rise > LOOK.beyond * abs(first):
             above = not f.value(s.x) <= first
             asked += f.n_terms
     s.gradient_evaluations += asked  # last: what cannot be reached is asked again
@@ -140,6 +146,10 @@ def _walk(
 
 def _rise(rises: NDArray[np.float64], left: float) -> float:
     """What the mean of groups is surely above 0; inf if it cannot be compared."""
-    error = left * float(rises.std(ddof=1)) if left else 0.0
-    rise = float(rises.mean()) - LOOK.sure * error
+    rise = float(rises.mean()) - _error(rises, left)
     return max(rise, 0.0) if math.isfinite(rise) else math.inf
+
+
+def _error(values: NDArray[np.float64], left: float) -> float:
+    """By how much the mean of groups may be off."""
+    return LOOK.sure * left * float(values.std(ddof=1)) if left else 0.0

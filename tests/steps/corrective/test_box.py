@@ -267,6 +267,57 @@ def test_models_leave_their_matrix_and_their_gradient_as_they_are():
     np.testing.assert_array_equal(g, kept[1])
 
 
+def alike(kind, rng):
+    """Columns on which coordinate steps hardly move."""
+    A = rng.standard_normal((142, 20))
+    if kind == "copies":
+        return np.hstack([A, A + 1e-7 * rng.standard_normal(A.shape)])
+    if kind == "the same":
+        return np.hstack([A, A])
+    if kind == "far from 0":
+        return A + 1e3 * rng.random(20)
+    if kind == "one row":
+        A[0] *= 1e4
+        return A
+    return 1 / (1 + np.arange(142)[:, None] + np.arange(12))  # Hilbert's
+
+
+@pytest.mark.parametrize("kind", ["copies", "the same", "far from 0", "one row", "Hilbert"])
+@pytest.mark.parametrize("make", [losses.Squared, losses.SquaredHinge, losses.Logistic])
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_matrices_of_columns_that_are_alike_are_solved_on_faces(kind, make, stored):
+    """A thousand sweeps left gaps as large as the value."""
+    rng = np.random.default_rng(1)
+    A = alike(kind, rng)
+    z = A @ rng.standard_normal(A.shape[1]) / np.abs(A).mean()
+    y = z + rng.standard_normal(142) if make is losses.Squared else np.where(z > 0, 1.0, -1.0)
+    f = adafw.LinearModel(stored(A), y, make())
+    for ball in (adafw.LInfBall(1.0), adafw.Box(-0.3, 2.0)):
+        r = adafw.minimize(
+            f, ball, adafw.Corrective(), gap_tolerance=1e-6 * f.value(np.zeros(A.shape[1])),
+            max_iterations=60,
+        )  # fmt: skip
+        assert r.status == "converged"
+        g = A.T @ make().slope(A @ r.x, y) / 142
+        assert g @ (r.x - ball.lmo(g)) <= 1.1e-6 * f.value(np.zeros(A.shape[1]))
+
+
+def test_a_way_to_a_face_ends_at_the_bounds_it_meets():
+    H = np.array([[2.0, 1.9, 0.0], [1.9, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    g = np.array([-3.0, 0.0, -0.25])
+    model = _Model(np.zeros(3), g, np.full(3, -1.0), np.full(3, 1.0), 1.0, 0.1)
+    d, slopes = np.zeros(3), g.copy()
+    model._solve_faces(H, d, slopes)
+    np.testing.assert_allclose(d, [1.0, -0.95, 0.25])
+    np.testing.assert_allclose(slopes, g + H @ d)
+    d, slopes = np.array([1.0, -1.0, 1.0]), g + H @ [1.0, -1.0, 1.0]
+    model._solve_faces(H, d, slopes)  # nothing is free
+    assert d.tolist() == [1.0, -1.0, 1.0]
+    d = np.zeros(3)
+    model._solve_faces(-H, d, g.copy())  # no minimum to go to
+    assert not d.any()
+
+
 @pytest.mark.parametrize("kind", ["matrix", "columns"])
 def test_orders_go_on_where_they_were(kind, monkeypatch):
     if kind == "columns":

@@ -18,6 +18,9 @@ from adafw.steps.corrective.remembering import led, recall
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
+_MOST = 1000  # of these, where H is a matrix
+_STOPS = 20  # bounds that a way to the minimiser of a face may meet
+_SAME = 1e-13  # by which a diagonal is raised: copies of a column have no other minimiser
 _FACES = 6  # faces a model is minimised on, at most
 _FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
@@ -158,12 +161,43 @@ class _Model:
 
         slopes, order = self.g.copy(), np.arange(d.size)
         word = np.uint64(state["word"])
-        for _ in range(1000):
+        for k in range(_MOST):
             word = shuffle(order, d.size, np.uint64(word))
             gap = coordinates.matrix_sweep(matrix, self.lower, self.upper, d, slopes, order)
             if gap <= 0.1 * self.wanted:
                 break
+            if k % _SWEEPS == _SWEEPS - 1:
+                self._solve_faces(matrix, d, slopes)
         state["word"] = int(word)
+
+    def _solve_faces(self, matrix: Vector, d: Vector, slopes: Vector) -> None:
+        """To the minimiser on the free coordinates, or as far as the box lets it, in place.
+
+        Sweeps find the face soon, but columns that are nearly the same keep them from its minimum
+        for ever. A coordinate that meets a bound stays there.
+        """
+        from scipy.linalg.lapack import dposv
+
+        for _ in range(_STOPS):
+            free = np.flatnonzero((self.lower < d) & (d < self.upper))
+            if not free.size:
+                return
+            H = matrix[np.ix_(free, free)].astype(np.float64)
+            H[np.diag_indices(free.size)] *= 1 + _SAME
+            _, s, failed = dposv(H, -slopes[free].astype(np.float64))
+            if failed or not np.isfinite(s).all():
+                return
+            low, high = self.lower[free] - d[free], self.upper[free] - d[free]
+            room = np.where(s > high, high, np.where(s < low, low, s)) / np.where(s == 0, 1, s)
+            room[s == 0] = 1.0
+            t = float(room.min())
+            d[free] = np.clip(d[free] + t * s, self.lower[free], self.upper[free])
+            if t < 1.0:
+                first = free[int(room.argmin())]
+                d[first] = (self.upper if s[room.argmin()] > 0 else self.lower)[first]
+            slopes[:] = self.g + matrix @ d
+            if t == 1.0:
+                return
 
     def _sweep_columns(self, h: ColumnHessian, least: Vector, d: Vector, state: Memory) -> None:
         """A few sweeps; those after the first leave out what a bound holds."""
