@@ -146,3 +146,19 @@ def test_predictions_of_centred_rows_are_those_of_the_point():
         x, state = HullCorrector().improve(f, hull, x, f.gradient(x), 1, state)
         np.testing.assert_allclose(state["predictions"], rows.dot(x), atol=1e-12)
         np.testing.assert_array_equal(f.predictions(x)[0], state["predictions"])
+
+
+def test_stopping_where_predictions_cancel_changes_no_bit():
+    """Two samples alike with labels that differ: A x is 0 but for rounding at the minimum."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((2, 10))
+    A[1] = A[0]
+    hull = adafw.Hull(rng.standard_normal((30, 10)))
+
+    def run(most, state=None):
+        f = adafw.LinearModel(A, np.array([1.0, -1.0]), losses.SquaredHinge())
+        return adafw.minimize(f, hull, adafw.Corrective(), state=state, max_iterations=most)
+
+    whole = run(12)
+    for stop in range(1, 12):
+        np.testing.assert_array_equal(run(12, run(stop).state).x, whole.x)

@@ -250,3 +250,48 @@ def test_predictions_of_rough_products_are_not_kept(fell, monkeypatch):
     assert ("predictions" in state) is (fell < 2)
     if fell < 2:
         np.testing.assert_allclose(state["predictions"], f.rows.array @ new, atol=1e-13)
+
+
+@pytest.mark.parametrize("radius", [1e-3, 0.5, 3.0, 1e4])
+@pytest.mark.parametrize("condition", [1.0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_matrix_is_solved_at_once(radius, condition, dtype):
+    """By its eigenvectors and a bisection for the multiplier."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((20, 20)))[0]
+    sizes = np.logspace(0, -np.log10(condition), 20)
+    H, g = (turn * sizes) @ turn.T, rng.standard_normal(20)
+    x = rng.standard_normal(20)
+    x *= 0.7 * radius / np.linalg.norm(x)
+    y = _Model(Position(x.astype(dtype), x, 0.0), g, radius, 1.0, 0.1)._solved(H)
+    assert y.dtype == dtype
+    b, low, high = turn.T @ (H @ x - g), 0.0, 1e6
+    if np.linalg.norm(b / sizes) > radius:
+        for _ in range(200):
+            s = (low + high) / 2
+            low, high = (s, high) if np.linalg.norm(b / (sizes + s)) > radius else (low, s)
+    exact = turn @ (b / (sizes + high * (low > 0)))
+    digits = 1e-6 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(y, exact, atol=digits * radius * max(1.0, condition / 1e4))
+    assert np.linalg.norm(y.astype(np.float64)) <= radius * (1 + digits)
+
+
+def test_a_matrix_without_an_inverse_is_left_to_products():
+    x = np.zeros(3)
+    model = _Model(Position(x, x, 0.0), np.ones(3), 1.0, 1.0, 0.1)
+    assert model._solved(np.diag([1.0, 1.0, -1.0])) is None
+
+
+@pytest.mark.parametrize("loss", [losses.SmoothedHinge(0.5), losses.Logistic(), losses.Huber(1.0)])
+@pytest.mark.parametrize("n", [40, 232])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_columns_of_heavy_tails_are_certified(loss, n, intercept):
+    """Conjugate gradients took 400 steps a system, and led nowhere."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_cauchy((397, n))
+    y = np.where(A @ rng.standard_normal(n) > 0, 1.0, -1.0)
+    f: Any = adafw.LinearModel(A, y, loss)
+    f = adafw.objectives.WithIntercept(f) if intercept else f
+    r = adafw.minimize(f, adafw.L2Ball(0.05), adafw.Corrective(), max_iterations=60,
+                       gap_tolerance=1e-6 * f.value(np.zeros(n)))  # fmt: skip
+    assert r.status == "converged"

@@ -18,9 +18,9 @@ from adafw.steps.corrective.remembering import led, recall
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
-_MOST = 1000  # of these, where H is a matrix
+_MOST, _PATIENCE = 1000, 256  # of these, where H is a matrix; until faces are solved
 _STOPS = 20  # bounds that a way to the minimiser of a face may meet
-_SAME = 1e-13  # by which a diagonal is raised: copies of a column have no other minimiser
+_SAME = 1e-9  # by which a diagonal is raised for it
 _FACES = 6  # faces a model is minimised on, at most
 _FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
@@ -63,7 +63,7 @@ class BoxCorrector(Corrector[FiniteSum]):
         here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         share = forcing(gap, state)
-        seen.exact = share <= FINE
+        seen.exact = seen.slow = share <= FINE
         model = _Model(here.x, g, lower, upper, gap, share)
         there = descend(seen, constraint, here, g, weights, partial(model.minimise, state))
         new = np.clip(there.x, lower, upper)
@@ -166,7 +166,7 @@ class _Model:
             gap = coordinates.matrix_sweep(matrix, self.lower, self.upper, d, slopes, order)
             if gap <= 0.1 * self.wanted:
                 break
-            if k % _SWEEPS == _SWEEPS - 1:
+            if k >= _PATIENCE and k % _SWEEPS == 0:
                 self._solve_faces(matrix, d, slopes)
         state["word"] = int(word)
 
@@ -183,6 +183,7 @@ class _Model:
             if not free.size:
                 return
             H = matrix[np.ix_(free, free)].astype(np.float64)
+            # Where a face has many minimisers, rounding must not choose among them.
             H[np.diag_indices(free.size)] *= 1 + _SAME
             _, s, failed = dposv(H, -slopes[free].astype(np.float64))
             if failed or not np.isfinite(s).all():

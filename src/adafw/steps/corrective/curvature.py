@@ -16,7 +16,14 @@ from adafw.objectives.linear_model import Curves
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.gram import FADED, LITTLE, STALE, STALE_EXACT, held
-from adafw.steps.corrective.nearly import Near, few_bend, forms_matrix, nearly, telling
+from adafw.steps.corrective.nearly import (
+    Near,
+    few_bend,
+    forms_matrix,
+    may_form_matrix,
+    nearly,
+    telling,
+)
 from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
 
@@ -71,6 +78,8 @@ class View(ABC):
 
     #: Whether products with H need all digits, not only those that tell a direction.
     exact = True
+    #: Whether gaps hardly fall, so that a matrix may be worth more than it costs.
+    slow = False
     #: Where a matrix may be kept from model to model, if anywhere.
     memory: Memory | None = None
 
@@ -182,7 +191,8 @@ class Predictions(View):
             return less(self.rows.combine(bends * z) if z.any() else np.zeros_like(scale), z)
 
         scale = weights * (total or 1.0)
-        if forms_matrix(self.rows) or few_bend(self.rows, bends):
+        slow = self.slow and may_form_matrix(self.rows)
+        if slow or forms_matrix(self.rows) or few_bend(self.rows, bends):
             matrix = self._gram(bends)
             if follows:
                 matrix = matrix - np.outer(mixed, mixed / total)

@@ -18,6 +18,7 @@ from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
 _LIMIT = 100  # steps of conjugate gradients a system
+_SECANTS, _EDGE, _SAME = 60, 1e-12, 1e-13  # the same for H: steps, excess, raise of a diagonal
 _SECULAR, _LONG = 10, 0.05  # steps to the multiplier, and how much too long its point may be
 _WHOLE = 0.6  # share of a step at which the model is least from which it is taken whole
 _KEPT = 0.9  # share of its length that y keeps where H y may be guessed
@@ -58,7 +59,7 @@ class L2Corrector(Corrector[FiniteSum]):
         here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         share = forcing(gap, state)
-        seen.exact = share <= FINE
+        seen.exact = seen.slow = share <= FINE
         model = _Model(here, g, radius, gap, share)
         there = descend(seen, constraint, here, g, weights, model.minimise)
         led(f, x, there.x, there.z, state, seen.rough)
@@ -84,6 +85,8 @@ class _Model:
 
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
+        if h.matrix is not None and (exact := self._solved(h.matrix)) is not None:
+            return exact, None
         y, slopes, near = self.x, self.g, h.nearly()
         if h.image is None:
             image, z = h.product(y)
@@ -107,6 +110,30 @@ class _Model:
             z = z + (gamma * dz + (c - 1) * z)
         y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
         return y, z - start if z.size else None
+
+    def _solved(self, matrix: Vector) -> Array | None:
+        """The minimiser over the ball, y = (H + s)^-1 b; None if H is singular where it matters.
+
+        s by Newton's method on 1 / ||y||, which comes from the left (More and Sorensen 1983).
+        """
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dposv
+
+        H = matrix.astype(np.float64)
+        b = H @ self.x - self.g
+        diagonal, s = H.diagonal() * (1 + _SAME), 0.0
+        for _ in range(_SECANTS):
+            np.fill_diagonal(H, diagonal + s)
+            factor, y, failed = dposv(H, b)
+            length = float(np.linalg.norm(y))
+            if failed or not np.isfinite(length):
+                return None
+            if length <= (1 + _EDGE) * self.radius:
+                break
+            along = solve_triangular(factor, y, trans="T", check_finite=False)
+            s += (length / self.radius - 1) * length**2 / float(along @ along)
+        y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
+        return y if np.vdot(self.g, y - self.x) < 0 else None  # else x is the minimiser to rounding
 
     def _back(
         self, y: Array, slopes: Vector, d: Vector, bent: Vector, image: Vector

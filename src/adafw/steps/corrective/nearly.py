@@ -22,6 +22,8 @@ SMALL, SMALL_SPARSE, PRODUCTS = 200, 500, 16
 SAMPLE = 8
 #: m n^2 up to which H costs no more than the calls that products take.
 SLIGHT = 1 << 22
+#: The same up to which it may be made where products lead nowhere.
+DEAR = 1 << 31
 
 
 def forms_matrix(rows: Rows) -> bool:
@@ -34,6 +36,14 @@ def forms_matrix(rows: Rows) -> bool:
         m, n = rows.shape
         return n <= SMALL and (m <= SAMPLE * n or m * n * n <= SLIGHT)
     return rows.shape[1] <= (SMALL_SPARSE if stored.gram_products <= PRODUCTS else SMALL)
+
+
+def may_form_matrix(rows: Rows) -> bool:
+    """Whether H could be made as a matrix, if it has to."""
+    if len(rows.shape) != 2:
+        return False
+    m, n = rows.shape
+    return n <= SMALL_SPARSE and m * n * n <= DEAR
 
 
 def few_bend(rows: Rows, bends: Vector) -> bool:

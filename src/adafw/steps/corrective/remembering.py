@@ -16,6 +16,8 @@ Vector = NDArray[np.floating[Any]]
 SHRUNK = 2.0
 #: Share of their size by which predictions that were led along may differ from a product.
 SAME = 1e-9
+#: Of the size that they are rounded at, where they nearly cancel.
+CANCELLED = 1e-13
 #: What a matrix, its members and its bends are made of: compiled code takes nothing else.
 _KINDS = {"chosen": np.int64, "gram": np.float64, "bends": np.float64}
 
@@ -43,8 +45,17 @@ def recall_predictions(f: FiniteSum, x: Array, state: Memory) -> None:
     if z.shape != exact.shape or z.dtype != exact.dtype:
         return
     scale = max(float(np.abs(exact).max(initial=0.0)), float(state.get("reach", 0.0)))
-    if float(np.abs(z - exact).max(initial=0.0)) <= SAME * scale:
+    other = float(np.abs(z - exact).max(initial=0.0))
+    if other <= SAME * scale or other <= CANCELLED * _size(f, x):
         f.remember(x, z)
+
+
+def _size(f: Predicting, x: Array) -> float:
+    """What entries of |A| |x| are at most: A x may be far smaller, and is rounded at this size."""
+    if x.ndim != 1 or len(f.rows.shape) != 2:
+        return 0.0
+    m = f.rows.shape[0]
+    return float(np.sqrt(m * f.rows.mean_squares(np.ones(m, f.dtype))) @ np.abs(x))
 
 
 def _is_of(state: Memory, name: str) -> bool:
