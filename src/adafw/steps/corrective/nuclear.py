@@ -1,7 +1,7 @@
 """The nuclear ball: second-order steps on the factors of x, which grow by singular vectors."""
 
 import math
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from adafw.steps.corrective.factors import (
 from adafw.typing import Array, MatrixLike
 
 Matrix = NDArray[Any]
+#: Factors, predictions, and the values before and after.
+Moved: TypeAlias = tuple[Matrix, Matrix, Matrix, tuple[float, float]]
 
 PAIRS = 4  # singular pairs that join an iteration, at most
 _STEPS = 5  # Newton steps of one iteration
@@ -145,9 +147,25 @@ def _line(seen: FactoredView, z: Matrix, move: Matrix, value: float, slope: floa
     return 0.0
 
 
+def _down(
+    seen: FactoredView, both: Matrix, p: int, d: Matrix, promise: float, radius: float, value: float
+) -> Moved | None:
+    """The factors moved along d, by half of it and so on until f descends, and back to the ball."""
+    gamma, noise = 1.0, 4 * float(np.finfo(both.dtype).eps) * abs(value)
+    for _ in range(40):
+        end = both + gamma * d
+        end *= min(1.0, math.sqrt(2 * radius) / float(np.linalg.norm(end)))
+        z = seen.predict(end[:p], end[p:])
+        new = seen.value(z)
+        if new <= value + 1e-4 * gamma * promise + noise:
+            return end[:p], end[p:], z, (value, new)
+        gamma /= 2
+    return None
+
+
 def _newton_step(
     seen: FactoredView, left: Matrix, right: Matrix, z: Matrix, radius: float
-) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
+) -> Moved | None:
     """A Newton step on the ball ||L||^2 + ||R||^2 <= 2 radius; None where there is no way down.
 
     Factors, predictions and the values before and after it.
@@ -186,21 +204,9 @@ def _newton_step(
             return d
         return d - across * (float(np.vdot(normal, d)) / float(np.vdot(normal, across)))
 
-    def led(found: Solution) -> tuple[Matrix, Matrix, Matrix, tuple[float, float]] | None:
-        d = found.d if found.steps else -tangent(g)
-        promise = float(np.vdot(flat, d))
-        if not promise < 0:
-            promise = float(np.vdot(flat, d := -tangent(g)))
-        gamma, noise = 1.0, 4 * float(np.finfo(z.dtype).eps) * abs(value)
-        for _ in range(40):
-            end = both + gamma * d
-            end *= min(1.0, math.sqrt(2 * radius) / float(np.linalg.norm(end)))
-            new_z = seen.predict(end[:p], end[p:])
-            new = seen.value(new_z)
-            if new <= value + 1e-4 * gamma * promise + noise:
-                return end[:p], end[p:], new_z, (value, new)
-            gamma /= 2
-        return None
+    def led(found: Solution) -> Moved | None:
+        d = found.d if found.steps and np.vdot(flat, found.d) < 0 else -tangent(g)
+        return _down(seen, both, p, d, float(np.vdot(flat, d)), radius, value)
 
     found = solve(product, -g, tangent, 0.1, _LIMIT)
     there = led(found)
