@@ -145,6 +145,26 @@ def test_all_columns_may_be_chosen():
     assert "chosen" in state
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_predictions_are_a_product_again_every_sixteen_iterations(intercept):
+    """What each step rounds adds up: after 300 a gap was told that was 3 000 times too small."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((72, 42)) * np.geomspace(1, 1e4, 42)
+    f: Any = adafw.LinearModel(A, 1e3 * rng.standard_normal(72), losses.Huber(10.0))
+    f = WithIntercept(f) if intercept else f
+    off = {}
+    for t in (14, 15, 16):
+        x, state = np.full(42, 1e-3), {"predictions": f.rows.dot(np.full(42, 1e-3))}
+        step = adafw.steps.CorrectiveStep()
+        x, state = step.update(f, adafw.L1Ball(1.0), x, f.gradient(x), t, state)
+        off[t] = np.abs(state["predictions"] - A @ x).max()
+        np.testing.assert_array_equal(state["predictions"], f.predictions(x)[0])
+        if t == 15:
+            np.testing.assert_array_equal(state["predictions"], f.rows.dot(x))
+            assert state["reach"] == np.abs(state["predictions"]).max()
+    assert off[15] <= min(off[14], off[16])
+
+
 def test_objectives_without_predictions_have_none_to_recall():
     f = adafw.UserSum(1, lambda x: 0.0, lambda x, batch=None: x)
     state = {**memory(), "predictions": np.ones(20)}

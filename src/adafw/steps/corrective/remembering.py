@@ -85,6 +85,14 @@ def keep(f: Linear, x: Array, z: Vector, state: Memory, curves: Curves | None = 
     state["predictions"] = f.predictions(x)[0]
 
 
+def renew(f: FiniteSum, x: Array, state: Memory) -> None:
+    """Predictions that steps have led along are a product again, without the rounding of all."""
+    if "predictions" in state and isinstance(f, Linear):
+        z = f.rows.dot(x)
+        keep(f, x, z, state)
+        state["reach"] = float(np.abs(z).max())
+
+
 def reach(f: Linear, x: Array, z: Vector, state: Memory) -> tuple[float, bool]:
     """(the largest |z| since A x was last computed as a product, whether z is as precise as one).
 

@@ -20,10 +20,12 @@ from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.steps.corrective.rehearsal import rehearse
+from adafw.steps.corrective.remembering import renew
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.typing import Array, MatrixLike
 
 _LARGE = 1e308
+_RENEWED = 16  # iterations after which predictions are a product again
 #: One for each kind of set; the first that fits is taken.
 CORRECTORS: tuple[AnyCorrector, ...] = (
     AtomCorrector(),
@@ -86,7 +88,10 @@ class CorrectiveStep(Step[Memory]):
         corrector = corrector_for(f, constraint)
         if t == 0 and (first := solved_on_sample(corrector, f, constraint, x, g)) is not None:
             return first
-        return corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
+        new, kept = corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
+        if t % _RENEWED == _RENEWED - 1:
+            renew(f, new, kept)
+        return new, kept
 
     def active_set(
         self, constraint: Constraint, x: Array, state: Memory
