@@ -114,5 +114,5 @@ def check_separable(f: FiniteSum, name: str) -> None:
     if not f.separable:
         raise TypeError(
             f"{name} needs an objective of terms phi_i(<a_i, x>), such as LinearModel, got {f!r};"
-            " use Minibatch, SVRF, SPIDER or ORGFW instead."
+            " use Minibatch, SVRF, LSVRG, SPIDER, PAGE, Momentum or ORGFW instead."
         )
