@@ -59,8 +59,11 @@ class L2Corrector(Corrector[FiniteSum]):
         here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
         share = forcing(gap, state)
-        seen.exact = seen.slow = share <= FINE
-        model = _Model(here, g, radius, gap, share)
+        seen.exact = share <= FINE
+        if seen.exact:
+            state["related"] = 1  # from now on: gaps hardly fell
+        seen.slow = bool(state.get("related"))
+        model = _Model(here, g, radius, gap, share, seen.slow)
         there = descend(seen, constraint, here, g, weights, model.minimise)
         led(f, x, there.x, there.z, state, seen.rough)
         return there.x, state
@@ -78,15 +81,21 @@ class Back(NamedTuple):
 class _Model:
     """<g, d> + <d, H d> / 2 over ||x + d|| <= radius."""
 
-    def __init__(self, here: Position, g: Array, radius: float, gap: float, share: float) -> None:
+    def __init__(
+        self, here: Position, g: Array, radius: float, gap: float, share: float, slow: bool = False
+    ) -> None:
+        self.slow = slow
         self.x, self.z, self.g, self.radius = here.x, here.z, g, radius
         self.share, self.wanted = share, share * gap
         self.inside = 1 - math.sqrt(float(np.finfo(self.x.dtype).eps)) / 10
 
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
-        if h.matrix is not None and (exact := self._solved(h.matrix)) is not None:
-            return exact, None
+        # Elsewhere conjugate gradients take less than the factors do.
+        if h.matrix is not None and self.slow:
+            exact = self._solved(h.matrix)
+            if exact is not None:
+                return exact, None
         y, slopes, near = self.x, self.g, h.nearly()
         if h.image is None:
             image, z = h.product(y)
