@@ -1,8 +1,10 @@
-"""What notebooks show of a run."""
+"""What is kept and shown of a run."""
 
+import pickle
 import subprocess
 import sys
 import xml.etree.ElementTree as tree
+from dataclasses import replace
 
 import numpy as np
 
@@ -101,3 +103,20 @@ def test_a_title_is_escaped_and_the_gap_is_drawn_over_the_epochs():
     a, b, c = (np.array(pair.split(","), float) for pair in line.split())
     np.testing.assert_allclose(b, (a + c) / 2, atol=0.06)  # evenly apart in epochs and in log gap
     assert {"epochs", "gap", "0", "1", "2", "3", "4"} <= set(page.itertext())
+
+
+def test_active_sets_are_found_when_asked_for_and_travel_with_a_pickle():
+    """Not at the end of every run; and without the set and the algorithm, which may not pickle."""
+    A, y = adafw.datasets.support_vector(m=60, n=8, seed=0)
+    f = adafw.LinearModel(A, y, adafw.losses.Logistic())
+    ball = adafw.UserSet(lambda g: -np.sign(g) * (np.abs(g) == np.abs(g).max()), np.zeros)
+    r = adafw.minimize(f, ball, adafw.BPCG(), max_iterations=20)
+    assert "active_set" not in vars(r)
+    kept = pickle.loads(pickle.dumps(replace(r, title="kept")))
+    for found in (r.active_set, kept.active_set):
+        weights, atoms = found
+        np.testing.assert_allclose(weights @ atoms, r.x, atol=1e-14)
+    assert r.active_set is r.active_set
+    plain = adafw.minimize(f, adafw.L1Ball(1.0), adafw.FW(), max_iterations=2)
+    assert plain.active_set is None
+    assert pickle.loads(pickle.dumps(plain)).active_set is None

@@ -1,7 +1,9 @@
 """What a run found, and why it stopped."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 from adafw.algorithm import Algorithm
 from adafw.constraints.base import Constraint
@@ -34,8 +36,20 @@ class Result:
     state: State = field(repr=False)
     title: str = ""
     path: str = "generic"
-    active_set: tuple[Array, MatrixLike] | None = field(default=None, repr=False)
     learning_rate: float | None = None
+    find_active_set: Callable[[], tuple[Array, MatrixLike] | None] | None = field(
+        default=None, repr=False
+    )
+
+    @cached_property
+    def active_set(self) -> tuple[Array, MatrixLike] | None:
+        """Weights above 0 of sum 1, and atoms, one a row, whose weighted sum is x; made when asked
+        for, as few runs are."""
+        return None if self.find_active_set is None else self.find_active_set()
+
+    def __getstate__(self) -> dict[str, object]:
+        # What finds it holds the user's set and algorithm, which need not be pickled.
+        return {**vars(self), "active_set": self.active_set, "find_active_set": None}
 
     @property
     def _rows(self) -> list[tuple[str, str]]:
@@ -105,5 +119,5 @@ def conclude(
         message = "interrupted: from the keyboard"
     return Result(
         s.x.copy(), last.value, last.gap, last.lower_bound, best, status, message, trace, s, title,
-        path, algorithm.step.active_set(constraint, s.x, s.step), learning_rate,
+        path, learning_rate, partial(algorithm.step.active_set, constraint, s.x, s.step),
     )  # fmt: skip

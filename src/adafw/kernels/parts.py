@@ -143,13 +143,15 @@ class Change(NamedTuple):
     """How a working set changes.
 
     The column at position p goes to moved[p] (OUTSIDE: it leaves). Column j of the matrix joins
-    at position[j] if fresh[j] = 1. `found` is room for the entries of a row.
+    at position[j] if fresh[j] = 1. `found` is room for the entries of a block of rows, `ends` for
+    where each of its rows ends in it.
     """
 
     moved: Array
     fresh: Array
     position: Array
     found: Array
+    ends: Array
 
 
 class AtomModel(NamedTuple):

@@ -15,6 +15,8 @@ from adafw.kernels.parts import OUTSIDE, AtomModel, Change, Csr, Part
 from adafw.typing import Array
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
+#: Rows that a working set is sought in at a time.
+BLOCK = np.uint64(64)
 #: The number of a row or of an entry, as compiled code counts or as Python does.
 Row: TypeAlias = np.uint64 | int
 
@@ -24,31 +26,74 @@ def extend(rows: Csr, old: Part, change: Change, first: Row, out: Part) -> Row:
     """The part with some columns fewer and others more, from row `first` on.
 
     Old columns keep their order and fresh ones come after them; these are sorted where they must
-    be. An old entry is written before it is known to stay, and written over if it does not.
-    Returns the row that it came to: the number of rows, or that for which there was no room.
+    be. Fresh entries are sought in blocks of rows and then copied, so that where a row ends need
+    not be guessed. Returns the row that it came to: the number of rows, or the first of a block for
+    which there was no room.
     """
-    values, columns, starts = rows
+    _, columns, starts = rows
+    old_starts, out_starts = old.starts, out.starts
+    fresh, found, ends = change.fresh, change.found, change.ends
+    last, i = np.uint64(starts.size - 1), np.uint64(first)
+    count, room = out_starts[i], np.uint64(out.values.size)
+    while i < last:
+        stop = min(i + BLOCK, last)
+        if count + (old_starts[stop] - old_starts[i]) + (starts[stop] - starts[i]) >= room:
+            return i
+        hits = ZERO
+        for row in range(i, stop):
+            for k in range(starts[row], starts[row + ONE]):
+                found[hits] = k
+                hits += np.uint64(fresh[columns[k]])  # one byte a column: the table stays in cache
+            ends[row - i] = hits
+        if old.values.size or not _copied(rows, change, hits, stop - i, i, out):
+            _merged(rows, old, change, i, stop, out)
+        i, count = stop, out_starts[stop]
+    return last
+
+
+@jit
+def _copied(rows: Csr, change: Change, hits: Row, length: Row, first: Row, out: Part) -> bool:
+    """Writes what was found in a block of rows; False if it is not in the order of positions."""
+    values, columns, _ = rows
+    out_values, out_positions, out_starts = out
+    position, found, ends = change.position, change.found, change.ends
+    begin, last, descents = out_starts[first], np.uint32(0), ZERO
+    for q in range(hits):
+        k = found[q]
+        where = position[columns[k]]
+        out_values[begin + q], out_positions[begin + q] = values[k], where
+        descents += ONE if where < last else ZERO
+        last = where
+    before = ZERO
+    for r in range(length):  # where a row begins, positions may fall
+        end = ends[r]
+        out_starts[first + r + ONE] = begin + end
+        inside = before < end and before > ZERO
+        if inside and out_positions[begin + before] < out_positions[begin + before - ONE]:
+            descents -= ONE
+        before = end
+    return descents == ZERO
+
+
+@jit
+def _merged(rows: Csr, old: Part, change: Change, first: Row, stop: Row, out: Part) -> None:
+    """A block of rows: what stays of the old entries, then what was found, in order.
+
+    An old entry is written before it is known to stay, and written over if it does not.
+    """
+    values, columns, _ = rows
     old_values, old_positions, old_starts = old
     out_values, out_positions, out_starts = out
-    moved, fresh, position, found = change
-    last = np.uint64(starts.size - 1)
-    count, room = out_starts[first], np.uint64(out_values.size)
-    for i in range(first, last):
-        out_starts[i] = count
-        most = old_starts[i + ONE] - old_starts[i] + starts[i + ONE] - starts[i]
-        if count + most >= room:
-            return i
-        for k in range(old_starts[i], old_starts[i + ONE]):
+    moved, position, found, ends = change.moved, change.position, change.found, change.ends
+    count, q = out_starts[first], ZERO
+    for row in range(first, stop):
+        for k in range(old_starts[row], old_starts[row + ONE]):
             where = moved[old_positions[k]]
             out_values[count] = old_values[k]
             out_positions[count] = where
             count += ONE if where != OUTSIDE else ZERO
-        hits = ZERO
-        for k in range(starts[i], starts[i + ONE]):
-            found[hits] = k
-            hits += np.uint64(fresh[columns[k]])  # one byte a column: the table stays in the cache
         begin = count
-        for q in range(hits):
+        while q < ends[row - first]:
             k = found[q]
             where, at = position[columns[k]], count
             # In order already, unless a run is taken up again.
@@ -56,9 +101,8 @@ def extend(rows: Csr, old: Part, change: Change, first: Row, out: Part) -> Row:
                 out_values[at], out_positions[at] = out_values[at - ONE], out_positions[at - ONE]
                 at -= ONE
             out_values[at], out_positions[at] = values[k], where
-            count += ONE
-    out_starts[last] = count
-    return last
+            count, q = count + ONE, q + ONE
+        out_starts[row + ONE] = count
 
 
 @jit

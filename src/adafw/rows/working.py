@@ -138,8 +138,11 @@ class SparseWorking(ListedWorking):
         fresh, position = np.zeros(n, np.uint8), np.empty(n, np.uint32)
         fresh[chosen[kept:]] = 1
         position[chosen[kept:]] = np.arange(kept, chosen.size, dtype=np.uint32)
-        found = np.empty(int(np.diff(starts.view(np.int64)).max(initial=0)) + 1, np.uint64)
-        self.part = _extended(arrays, old, Change(new, fresh, position, found))
+        block = int(working_set.BLOCK)
+        cuts = np.append(starts[:-1:block], starts[-1]).view(np.int64)
+        found = np.empty(int(np.diff(cuts).max(initial=0)) + 1, np.uint64)
+        ends = np.empty(block, np.uint64)
+        self.part = _extended(arrays, old, Change(new, fresh, position, found, ends))
         self._weigh()
 
     def dot(self, w: Vector) -> Vector:

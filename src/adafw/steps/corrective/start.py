@@ -50,7 +50,7 @@ class Outset:
     @classmethod
     def of(cls, shape: Shape, x: Array, g: Vector, gap: float, state: Memory) -> "Outset":
         """From what the last iteration left."""
-        support = np.flatnonzero(x)
+        support = np.flatnonzero(x != 0)  # several times as fast as of numbers
         norm = float(np.abs(x[support]).sum())
         slack = max(0.0, shape.radius - norm) if shape.open else 0.0
         if slack <= 1e-9 * shape.radius:
