@@ -22,7 +22,7 @@ from adafw.steps.corrective.nearly import (
     forms_matrix,
     may_form_matrix,
     nearly,
-    telling,
+    tell,
 )
 from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
@@ -239,7 +239,7 @@ class Predictions(View):
 
     @property
     def guided(self) -> bool:
-        return telling(self.rows) is not None and not forms_matrix(self.rows)
+        return tell(self.rows) and not forms_matrix(self.rows)
 
     def _curves(self, z: Vector) -> tuple[Vector, Curves]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

@@ -55,15 +55,13 @@ def few_bend(rows: Rows, bends: Vector) -> bool:
     return float(w.sum()) ** 2 < SAMPLE / 2 * n * float(w @ w)
 
 
-def telling(rows: Rows) -> Rows | None:
-    """Rows that can tell of all of them: of dense ones, if features are few."""
+def tell(rows: Rows) -> bool:
+    """Whether some rows can tell of all of them: of dense ones, if features are few."""
     stored, centred = rows.plain
     if stored.listed or stored.streamed or stored.remote or centred or len(rows.shape) != 2:
-        return None
+        return False
     m, n = rows.shape
-    if n > SMALL:
-        return None
-    return rows.every(m // (SAMPLE * n)) if m > SAMPLE * n else None
+    return n <= SMALL and m > SAMPLE * n
 
 
 def nearly(
@@ -73,9 +71,9 @@ def nearly(
 
     `weights` are those of `column_weights`; `memory` keeps a matrix from model to model.
     """
-    some = telling(rows)
-    if some is None:
+    if not tell(rows):
         return _spikes(rows, weights, bends, follows)
+    some = rows.every(rows.shape[0] // (SAMPLE * rows.shape[1]))
     whole = float(bends.sum(dtype=np.float64))
     scale = weights.astype(np.float64) * (whole or 1.0)
     w: NDArray[np.float64] = bends[:: rows.shape[0] // (SAMPLE * weights.size)].astype(np.float64)

@@ -11,8 +11,10 @@ Vector = NDArray[np.floating[Any]]
 
 _RIDGE = 1e-6  # share of its diagonal by which a matrix is surely positive
 _ROUNDS = 60  # faces looked at, at most
-_SWEEPS = 4  # of coordinate steps, which name the next
+_SWEEPS = 16  # of coordinate steps, which name the next
+_FAST = 1e-2  # share of the gap that so many may leave to be followed by as many more
 _CLOSE = 1e-10  # share of the decrease that may be missing
+_DIGITS = 1e-15  # share of the largest slope that is rounding
 _SHARES = tuple(2.0**-k for k in range(10))  # of a step on a face that are looked at
 
 
@@ -53,22 +55,28 @@ class Sampled:
 
         return apply
 
-    def nearest(self, slopes: Vector, lower: Vector, upper: Vector) -> Vector:
+    def nearest(self, slopes: Vector, lower: Vector, upper: Vector, share: float = 0.0) -> Vector:
         """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper, or a point near it.
 
         By coordinate steps that name a face, and the minimiser on it, as far as it descends inside
-        the box (after More and Toraldo 1991).
+        the box (after More and Toraldo 1991). `share` of the gap may be left.
         """
         from adafw.kernels.coordinates import matrix_sweep
 
         low, high = lower.astype(np.float64), upper.astype(np.float64)
         s = np.clip(np.zeros(slopes.size), low, high)
         pull, order = slopes + self.P @ s, np.arange(slopes.size)
+        noise = _DIGITS * float(np.abs(slopes).max(initial=0.0)) * float((high - low).sum())
+        gap = matrix_sweep(self.P, low, high, s, pull, order)
+        noise = max(noise, share * gap)
         for _ in range(_ROUNDS):
+            before = gap
             for _ in range(_SWEEPS):
                 gap = matrix_sweep(self.P, low, high, s, pull, order)
-            if gap <= _CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2):
+            if gap <= max(_CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2), noise):
                 break
+            if gap < _FAST * before:
+                continue
             free = (low < s) & (s < high)
             d = self._inside(s, self.inverse(free)(-pull), pull, low, high)
             s, pull = np.clip(s + d, low, high), pull + self.P @ d
