@@ -114,18 +114,23 @@ def asked(f, state, x=None, radius=0.05):
     return new, led, gap
 
 
-def test_it_gives_way_where_gaps_hardly_fell():
+def test_it_gives_way_where_gaps_hardly_fell_three_times():
     f, kept = problem(), {}
     new, led, gap = asked(f, kept)
     assert new is not None
     assert len(led) == 1
-    assert kept["gap"] == gap
-    for share, stays in ((0.8, False), (1.2, True)):  # of the last gap to this one
-        state = {**kept, "gap": share * gap}
+    assert (kept["gap"], kept["stuck"]) == (gap, 0)
+    for share, before, after in ((1.2, 2, 0), (1.05, 0, 1), (0.8, 1, 2)):  # of the last gap
+        state = {**kept, "gap": share * gap, "stuck": before}
         new, led, _ = asked(f, state)
-        assert (new is not None) is stays
-        assert ("gram" in state) is stays
-        assert len(led) == stays
+        assert new is not None
+        assert state["stuck"] == after
+    state = {**kept, "gap": gap, "stuck": 2}
+    new, led, _ = asked(f, state)
+    assert new is None
+    assert not led
+    assert "gram" not in state
+    assert state["stuck"] == 0
 
 
 def test_a_step_that_is_too_long_is_cut_or_not_made():
@@ -189,7 +194,8 @@ def test_where_no_row_of_a_sample_bends_the_diagonal_is_all():
 
 
 def test_corrected_steps_need_some_rows_to_tell_of_all():
-    for m, n, near in ((6000, 60, True), (480, 60, False), (4000, 201, False)):
+    for m, n, near in ((6000, 60, True), (480, 60, False), (2100, 201, True), (1900, 201, False),
+                       (5000, 501, False)):  # fmt: skip
         f = problem(m=m, n=n)
         x, ball, state = np.zeros(n), adafw.LInfBall(0.05), BoxCorrector().init(np.zeros(n))
         assert isinstance(view(f), Predictions)

@@ -17,6 +17,7 @@ from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.gram import FADED, LITTLE, STALE, STALE_EXACT, held
 from adafw.steps.corrective.nearly import (
+    SMALL,
     Near,
     few_bend,
     forms_matrix,
@@ -146,7 +147,9 @@ class Predictions(View):
     @property
     def rough(self) -> bool:
         # A few products do not pay for a copy.
-        if not self.rows.rough or self.exact or forms_matrix(self.rows) or self.guided:
+        if not self.rows.rough or self.exact or forms_matrix(self.rows):
+            return False
+        if tell(self.rows, SMALL):
             return False
         return not (isinstance(self.f, WithIntercept) and self.rows.far)
 

@@ -14,6 +14,7 @@ from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing, weighed
 from adafw.steps.corrective.nearly import Near
 from adafw.steps.corrective.remembering import led, recall
+from adafw.steps.corrective.secants import followed
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
@@ -56,8 +57,13 @@ class L2Corrector(Corrector[FiniteSum]):
         seen, radius = view(f), constraint.scale
         seen.memory = state
         weights = weighed(seen, x, state)
-        here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
+        new = followed(
+            seen, x, g, gap, weights, state, lambda near: near.nearest_in_ball(x, g, radius)
+        )
+        if new is not None:
+            return new, state
+        here = at(seen, x)
         share = forcing(gap, state)
         seen.exact = share <= FINE
         if seen.exact:

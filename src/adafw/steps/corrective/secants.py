@@ -23,8 +23,9 @@ Matrix = NDArray[np.float64]
 #: Rows of a sample whose matrix costs less than a pass over all rows: so many times m / n. Of so
 #: many rows a column, more tell hardly more.
 _PASS, _ENOUGH = 12, 50
-#: Share of the last gap above which a step hardly helped, and one with all rows is made.
-_HARDLY = 0.9
+#: Share of the last gap above which a step hardly helped; after so many of them in turn, one with
+#: all rows is made. Gaps of ill-conditioned data rise now and then while f falls.
+_HARDLY, STUCK = 0.9, 3
 #: Share of the last gap above which a matrix that has become old is made anew.
 _SLOW = 0.3
 _ARMIJO = 1e-4  # share of the descent promised that a whole step must reach
@@ -53,7 +54,9 @@ def followed(
         return None
     f, last = seen.f, state.get("gap", 0.0)
     value, _, bends = f.curves(x)
-    if gap > _HARDLY * last > 0 or few_bend(f.rows, bends):
+    stuck = int(state.get("stuck", 0)) + 1 if gap > _HARDLY * last > 0 else 0
+    state["stuck"] = stuck % STUCK
+    if stuck == STUCK or few_bend(f.rows, bends):
         _forget(state)
         return None
     P = _corrected(f, weights, bends, x, g, gap > _SLOW * last, state)
