@@ -37,7 +37,9 @@ class BoxCorrector(Corrector[FiniteSum]):
     at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
     ended where they leave the box, take over (after More and Toraldo 1991). Where dense data have
     leading directions, H ~ P, a diagonal and these (`spiked`): the face is that of the minimiser
-    for P, P preconditions, and what is found outside comes back in its metric. Products only.
+    for P, P preconditions, and what is found outside comes back in its metric. Products only. Of
+    few dense columns, P is a matrix of some rows that gradients correct, and its minimiser over
+    the box the step (`secants`).
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)

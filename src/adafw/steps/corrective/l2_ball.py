@@ -32,7 +32,8 @@ class L2Corrector(Corrector[FiniteSum]):
     make a P that is nearly H, the minimiser for P over the ball; on the sphere, Newton's method
     there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
     multiplier, and back to the sphere (Steihaug 1983; Absil, Baker, Gallivan 2007). Products with
-    H only, and none for steps back to the sphere.
+    H only, and none for steps back to the sphere. Of few dense columns, a matrix of some rows that
+    gradients correct stands for H, and its minimiser over the ball is the step (`secants`).
     """
 
     sets: tuple[type, ...] = (L2Ball,)
