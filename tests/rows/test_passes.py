@@ -84,22 +84,49 @@ def test_what_was_asked_before_changes_no_bit(loss, shape, weighted, large, monk
 
 
 def test_one_pass_is_one_pass(large, monkeypatch):
-    """A gradient at a new point reads the data once; one at 0 has no predictions to make."""
+    """A gradient at a new point reads the data once; that at 0 is made where NaN is looked for."""
     read = []
-    for name in ("dots", "adds", "at_once", "curve"):
+    for name in ("dots", "adds", "at_once", "curve", "squares", "survey"):
         plain = getattr(passes, name)
         monkeypatch.setattr(passes, name, lambda *a, n=name, f=plain: read.append(n) or f(*a))
     f = adafw.LinearModel(np.eye(5) + 1, np.ones(5), adafw.losses.Squared())
     f.gradient(np.zeros(5))
-    assert read == ["adds"]
+    f.rows.mean_squares(np.ones(5))
+    assert read == ["survey"]
     f.gradient(np.ones(5))
     f.value(np.ones(5))
-    assert read == ["adds", "at_once"]
+    assert read == ["survey", "at_once"]
     f.value(np.full(5, 2.0))
     f.gradient(np.full(5, 2.0))
-    assert read == ["adds", "at_once", "dots", "adds"]
+    assert read == ["survey", "at_once", "dots", "adds"]
     f.rows.curve(np.ones(5), np.ones(5))
     assert read[4:] == ["curve"]
+    f.gradient(np.zeros(5))
+    assert read[5:] == ["adds"]
+    del read[:]
+    for A, loss in ((np.eye(5, dtype="f4"), "Squared"), (np.eye(5), "Huber")):
+        adafw.LinearModel(A, np.ones(5), getattr(adafw.losses, loss)())
+    assert read == ["squares", "squares"]  # which have no such pass
+    del read[:]
+    adafw.LinearModel(as_rows(np.eye(5)), np.ones(5), adafw.losses.Squared())
+    assert read == ["squares"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("cores", ["1", "3"])
+def test_a_first_look_is_bit_for_bit_what_it_replaces(shape, weighted, cores, large, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", cores)
+    rng = np.random.default_rng(3)
+    A, y = rng.standard_normal(shape), rng.standard_normal(shape[0])
+    weight = rng.random(shape[0]) if weighted else None
+    looked = adafw.LinearModel(A, y, adafw.losses.Squared(), weight)
+    plain = adafw.LinearModel(as_rows(A), y, adafw.losses.Squared(), weight)
+    zero = np.zeros(shape[1])
+    np.testing.assert_array_equal(looked.gradient(zero), plain.gradient(zero))
+    assert looked.value(zero) == plain.value(zero)
+    ones = np.ones(shape[0])
+    np.testing.assert_array_equal(looked.rows.mean_squares(ones), plain.rows.mean_squares(ones))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -109,6 +136,9 @@ def test_entries_that_are_no_numbers_are_found(bad, dtype, large):
     A[8, 4] = bad
     with pytest.raises(ValueError, match="A must be finite, got NaN or infinity"):
         as_rows(A)
+    for loss in (adafw.losses.Squared(), adafw.losses.Huber()):
+        with pytest.raises(ValueError, match="A must be finite, got NaN or infinity"):
+            adafw.LinearModel(A, np.zeros(9), loss)  # whose slopes at 0 are 0
 
 
 def test_entries_whose_squares_are_infinite_are_numbers(large):

@@ -12,6 +12,8 @@ from adafw.typing import Array
 
 #: Entries that are read twice from the cache next to a core.
 _NEAR = 1 << 13
+#: Rows that are read twice at a time, a multiple of four.
+_FEW = 32
 _ANY_ORDER = {"reassoc", "nsz", "contract"}
 
 
@@ -124,6 +126,27 @@ def squares(rows: Array, first: int, last: int, out: Array) -> None:
         for j in range(n):
             one = np.float64(a[j])
             out[j] += one * one
+
+
+@jit
+def survey(rows: Array, first: int, last: int, weights: Array, long: Array, out: Array) -> None:
+    """`squares` into `long` and `adds` into `out`: a few rows are in cache for the second."""
+    for i in range(first, last, _FEW):
+        end = min(i + _FEW, last)
+        adds(rows, i, end, weights, out)
+        squares(rows, i, end, long)
+
+
+@jit
+def scaled(
+    rows: Array, step: int, first: int, shares: Array, centre: Array, scale: Array, out: Array
+) -> None:
+    """out[k] = shares[i] (a_j - centre) scale, i = first + k and j = step i."""
+    n = np.uint64(out.shape[1])
+    for k in range(out.shape[0]):
+        a, to, share = rows[step * (first + k)], out[k], shares[first + k]
+        for j in range(n):
+            to[j] = share * ((a[j] - centre[j]) * scale[j])
 
 
 @jit

@@ -13,7 +13,7 @@ from adafw.kernels import codes
 from adafw.losses import Logistic, Loss, Squared, SquaredHinge
 from adafw.objectives.base import SeparableSum, described_data, smoothness_of
 from adafw.objectives.line import Line
-from adafw.rows import as_rows
+from adafw.rows import as_rows, check_finite
 from adafw.rows.working import WorkingRows
 from adafw.typing import Array, Batch, MatrixLike, Plain
 
@@ -102,7 +102,7 @@ class LinearModel(SeparableSum):
         self, A: MatrixLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
     ) -> None:
         check_loss(loss)
-        self.rows = as_rows(A)
+        self.rows = as_rows(A, later=True)
         self.n_terms = self.rows.shape[0]
         self.shape = self.rows.shape[1:]
         self.dtype = self.rows.dtype
@@ -130,6 +130,17 @@ class LinearModel(SeparableSum):
         self.curvature = loss.curvature * largest
         self._last = _Point(None, np.empty(0))
         self._working: WorkingRows | None = None
+        if self.rows.unseen and self.rows is not A:
+            self._look()
+
+    def _look(self) -> None:
+        """Looks for NaN, and in that pass makes the gradient at 0, where most runs begin."""
+        zeros = np.zeros(self.n_terms)
+        if self.in_one_pass:
+            curves = self.curves_at(zeros)
+            gradient = self.rows.first_look(curves[1])
+            self._last = _Point(np.zeros(self.rows.shape[1:]), zeros, gradient, curves)
+        check_finite(self.rows)
 
     @property
     def term_weights(self) -> NDArray[Any]:

@@ -28,6 +28,7 @@ __all__ = [
     "Rows",
     "StreamedRows",
     "as_rows",
+    "check_finite",
     "in_pieces",
     "stored_entries",
     "values_of",
@@ -35,11 +36,12 @@ __all__ = [
 ]
 
 
-def as_rows(A: MatrixLike, finite: bool = False) -> Rows:
+def as_rows(A: MatrixLike, finite: bool = False, later: bool = False) -> Rows:
     """A as rows of float32 or float64: what fits is kept, anything else is converted once.
 
     The caller's matrix is never changed: a CSR matrix with repeated or unsorted columns is
-    copied first. `finite` says that A has been looked through for NaN and infinity already.
+    copied first. `finite` says that A has been looked through for NaN and infinity already;
+    `later` that an array that is `unseen` will be, and then asked about by `check_finite`.
     """
     if isinstance(A, Rows):
         return A
@@ -65,9 +67,15 @@ def as_rows(A: MatrixLike, finite: bool = False) -> Rows:
     if source_of(array) and array.flags.c_contiguous:
         return _streamed(DenseRows(array), finite)
     rows = DenseRows(array)
-    if not finite and not rows.finite:
-        _check_finite(array)
+    if not (finite or (later and rows.unseen)):
+        check_finite(rows)
     return rows
+
+
+def check_finite(rows: Rows) -> None:
+    """Refuses rows of an array in which an entry is NaN or infinite."""
+    if isinstance(rows, DenseRows) and not rows.finite:
+        _check_finite(rows.array)
 
 
 def _streamed(rows: CSRRows | DenseRows, finite: bool) -> Rows:

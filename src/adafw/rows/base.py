@@ -64,6 +64,8 @@ class Rows(ABC):
     places: NDArray[np.integer[Any]] | None = None
     #: Whether they are on other machines: a product is then a round trip, and may fail.
     remote: bool = False
+    #: Whether looking for NaN and infinity is a pass of theirs, of which more can be had.
+    unseen: bool = False
     #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.
     streamed: bool = False
 
@@ -180,6 +182,19 @@ class Rows(ABC):
     def every(self, step: int) -> "Rows":
         """Every `step`-th row, the first among them; kept, where that is a copy."""
         return self.take(np.arange(0, self.shape[0], step))
+
+    def some_moments(
+        self, step: int, weights: NDArray[np.float64], lengths: NDArray[np.float64], centred: bool
+    ) -> NDArray[np.float64]:
+        """sum_k w_k a_k a_k^T over every `step`-th row, less their mean if `centred`; six digits.
+
+        `lengths` are about what entries of the columns are.
+        """
+        raise TypeError(f"{type(self).__name__} have no sample of second moments.")
+
+    def first_look(self, weights: Vector) -> Vector:
+        """`combine`, in the pass that looks for NaN and infinity: of rows that were `unseen`."""
+        raise TypeError(f"{type(self).__name__} are looked through by themselves.")
 
     def unrelated(self, centred: bool = False) -> bool:
         """Whether columns, less their means if `centred`, tell of each other no more than noise."""

@@ -11,6 +11,7 @@ from adafw.rows import passes
 from adafw.rows.base import AtOnce, Rows, Vector, as_batch, as_point, mean_weights, read_only
 from adafw.rows.centred import CentredRows
 from adafw.rows.csr import CSRRows, as_csr
+from adafw.rows.moments import moments
 from adafw.rows.sketch import RANK, SHARE, Sketch, noise, sketch
 from adafw.rows.spectral import spectral_norm
 from adafw.rows.working import DenseWorking, WorkingRows
@@ -185,6 +186,15 @@ class DenseRows(Rows):
         """Whether no entry is NaN or infinite: of large arrays their squares say so, by the way."""
         return self.large and bool(np.isfinite(self._column_squares).all())
 
+    @property
+    def unseen(self) -> bool:  # type: ignore[override]
+        return self.large and self.dtype == self.array.dtype == np.float64
+
+    def first_look(self, weights: Vector) -> Vector:
+        weights = as_point(weights, self.shape[0], "weights")
+        self._column_squares, sums = passes.survey(self.arrays, weights)
+        return sums
+
     def sketch(self, weights: Vector) -> Sketch | None:
         """Made once for the same weights: that of the last is kept."""
         if self.array.size < _LARGE or self.shape[0] < SHARE * RANK:
@@ -257,12 +267,20 @@ class DenseRows(Rows):
             self._every = step, DenseRows(self.array[::step], self.dtype)
         return self._every[1]
 
+    def some_moments(
+        self, step: int, weights: NDArray[np.float64], lengths: NDArray[np.float64], centred: bool
+    ) -> NDArray[np.float64]:
+        return moments(self.arrays, step, weights, lengths, centred)
+
     def unrelated(self, centred: bool = False) -> bool:
         """By two rows a column: a matrix of all costs more than it tells."""
         if centred not in self._unrelated:
             some = self.array[:: max(1, self.shape[0] // (2 * self.shape[1]))].astype(np.float64)
             some = some - some.mean(axis=0) if centred else some
-            self._unrelated[centred] = noise(some.T @ some, 1 / len(some)) > _NOISE
+            lengths = np.sqrt(np.einsum("ij,ij->j", some, some))
+            single = (some / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+            found = (single.T @ single).astype(np.float64)
+            self._unrelated[centred] = noise(found, 1 / len(some)) > _NOISE
         return self._unrelated[centred]
 
     def take(self, indices: NDArray[np.integer[Any]]) -> Rows:

@@ -85,6 +85,19 @@ def squares(array: Array) -> Vector:
     return _summed(array, np.float64, lambda *part: dense.squares(array, *part))
 
 
+def survey(array: Array, weights: Vector) -> tuple[Vector, Vector]:
+    """(`squares`, `adds`), in one pass."""
+    from adafw.kernels import dense
+
+    n = array.shape[1]
+
+    def work(first: int, last: int, out: Vector) -> None:
+        dense.survey(array, first, last, weights, out[:n], out[n:])
+
+    both = _summed(array, np.float64, work, 2 * n)
+    return both[:n], both[n:]
+
+
 def counts(array: Array) -> NDArray[np.int64]:
     """How many entries of each row are not 0."""
     from adafw.kernels import dense, threads
@@ -108,12 +121,14 @@ def entries(array: Array, starts: NDArray[np.int64]) -> tuple[Vector, NDArray[An
     return values, columns
 
 
-def _summed(array: Array, dtype: DTypeLike, work: Callable[[int, int, Vector], None]) -> Vector:
-    """What work(first, last, out) adds to out, over all rows."""
+def _summed(
+    array: Array, dtype: DTypeLike, work: Callable[[int, int, Vector], None], size: int = 0
+) -> Vector:
+    """What work(first, last, out) adds to out, as long as a row or of `size`, over all rows."""
     from adafw.kernels import threads
 
     ranges = _ranges(len(array))
-    sums = np.zeros((len(ranges), array.shape[1]), dtype)
+    sums = np.zeros((len(ranges), size or array.shape[1]), dtype)
     threads.share(lambda k: work(*ranges[k], sums[k]), len(ranges))
     return np.asarray(sums.sum(axis=0)) if len(sums) > 1 else sums[0]
 

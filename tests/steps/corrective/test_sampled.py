@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear
+from scipy.optimize import brentq, lsq_linear
 from scipy.sparse import csr_array
 
 import adafw
@@ -67,6 +67,32 @@ def test_nearest_is_the_minimiser_over_the_box(condition, width):
             return q @ s + s @ near.P @ s / 2
 
         assert value(s) - value(exact) <= 1e-8 * abs(value(exact))
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
+@pytest.mark.parametrize("radius", [1e-3, 1.0, 1e9])
+def test_nearest_in_a_ball_is_the_minimiser_there(condition, radius):
+    for seed in range(3):
+        near, rng = made(condition=condition, seed=seed)
+        q, x = 5 * rng.standard_normal(30), rng.standard_normal(30)
+        x *= radius * (seed / 2) / np.linalg.norm(x)  # at 0, inside, and on the sphere
+        y = near.nearest_in_ball(x, q, radius)
+        assert np.linalg.norm(y) <= radius * (1 + 1e-15)
+        size, turn = np.linalg.eigh(near.P)
+        b = turn.T @ (near.P @ x - q)
+        long = np.linalg.norm(b / size)
+        s = 0.0
+        if long > radius:
+            s = brentq(
+                lambda s, b=b, size=size: 1 - radius / np.linalg.norm(b / (size + s)),
+                0.0, np.linalg.norm(b) / radius, xtol=1e-300, rtol=1e-14,
+            )  # fmt: skip
+        best = turn @ (b / (size + s))
+
+        def value(y, near=near, q=q, x=x):
+            return q @ (y - x) + (y - x) @ near.P @ (y - x) / 2
+
+        assert value(y) - value(best) <= 1e-6 * abs(value(best))
 
 
 def test_columns_that_the_sample_lacks_are_known_by_all_rows():
@@ -178,8 +204,9 @@ def test_the_matrix_is_kept_while_bends_change_by_a_factor_alone(intercept):
         np.testing.assert_allclose(matrix(some, w, intercept, dict(known)), expected(w), atol=1e-10)
 
 
-def test_unrelated_columns_in_a_box_take_a_product_a_model():
-    """The first step goes where the diagonal says, and is good enough."""
+def test_unrelated_columns_in_a_box_take_a_product_a_model(monkeypatch):
+    """Where all rows make a model: its first step goes where the diagonal says, and is enough."""
+    monkeypatch.setattr("adafw.steps.corrective.box.followed", lambda *given: None)
     rng = np.random.default_rng(1)
     A = rng.standard_normal((20_000, 60))
     f = adafw.LinearModel(A, np.sign(A[:, 0] + rng.standard_normal(20_000)), losses.Logistic())
@@ -195,7 +222,7 @@ def test_unrelated_columns_in_a_box_take_a_product_a_model():
 def test_few_dense_columns_need_no_sample(corrector):
     """Some of the rows make a matrix as it is."""
     ball, x = corrector.sets[0](1.0), np.zeros(60)
-    for m, n, near in ((6000, 60, True), (480, 60, False), (4000, 201, False)):
+    for m, n, near in ((6000, 60, True), (480, 60, False), (1900, 201, False)):
         A, y = related(m=m, n=n)
         for f in (adafw.LinearModel(A, y, losses.Logistic()),
                   adafw.LinearModel(A, y, losses.Squared())):  # fmt: skip

@@ -15,6 +15,8 @@ from adafw.steps.corrective.curvature import ColumnHessian, Hessian, Vector, vie
 from adafw.steps.corrective.damped import FINE, at, descend, forcing, weighed
 from adafw.steps.corrective.nearly import Near
 from adafw.steps.corrective.remembering import led, recall
+from adafw.steps.corrective.sampled import Sampled
+from adafw.steps.corrective.secants import followed
 from adafw.typing import Array
 
 _SWEEPS = 8  # of coordinate steps before a look at the face
@@ -23,6 +25,7 @@ _STOPS = 20  # bounds that a way to the minimiser of a face may meet
 _SAME = 1e-9  # by which a diagonal is raised for it
 _FACES = 6  # faces a model is minimised on, at most
 _FLAT = 1e-12  # share of its usual curvature that a coordinate has where losses are flat
+_LEFT = 1e-3  # share of the gap that is left of a model whose matrix is a guess
 _OUTSIDE = 0.05  # share of a step outside the box, in units of the model, that ends it
 _WHOLE = 0.6  # share of a step at which the model is least from which it is taken whole
 
@@ -34,7 +37,9 @@ class BoxCorrector(Corrector[FiniteSum]):
     at hand (sparse data, or few features), which find the face; conjugate gradients on the face,
     ended where they leave the box, take over (after More and Toraldo 1991). Where dense data have
     leading directions, H ~ P, a diagonal and these (`spiked`): the face is that of the minimiser
-    for P, P preconditions, and what is found outside comes back in its metric. Products only.
+    for P, P preconditions, and what is found outside comes back in its metric. Products only. Of
+    few dense columns, P is a matrix of some rows that gradients correct, and its minimiser over
+    the box the step (`secants`).
     """
 
     sets: tuple[type, ...] = (LInfBall, Box)
@@ -60,8 +65,16 @@ class BoxCorrector(Corrector[FiniteSum]):
         seen.memory = state
         weights = weighed(seen, x, state)
         lower, upper = bounds(constraint, x)
-        here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
+
+        def minimiser(near: Sampled) -> Array:
+            step = near.nearest(g, lower - x, upper - x, _LEFT)
+            return np.clip(x + step, lower, upper)
+
+        new = followed(seen, x, g, gap, weights, state, minimiser)
+        if new is not None:
+            return np.clip(new, lower, upper), state
+        here = at(seen, x)
         share = forcing(gap, state)
         seen.exact = seen.slow = share <= FINE
         model = _Model(here.x, g, lower, upper, gap, share)

@@ -17,12 +17,13 @@ from adafw.rows import Rows
 from adafw.steps.corrective.base import Memory
 from adafw.steps.corrective.gram import FADED, LITTLE, STALE, STALE_EXACT, held
 from adafw.steps.corrective.nearly import (
+    SMALL,
     Near,
     few_bend,
     forms_matrix,
     may_form_matrix,
     nearly,
-    telling,
+    tell,
 )
 from adafw.steps.corrective.spiked import diagonal
 from adafw.typing import Array
@@ -146,7 +147,9 @@ class Predictions(View):
     @property
     def rough(self) -> bool:
         # A few products do not pay for a copy.
-        if not self.rows.rough or self.exact or forms_matrix(self.rows) or self.guided:
+        if not self.rows.rough or self.exact or forms_matrix(self.rows):
+            return False
+        if tell(self.rows, SMALL):
             return False
         return not (isinstance(self.f, WithIntercept) and self.rows.far)
 
@@ -239,7 +242,7 @@ class Predictions(View):
 
     @property
     def guided(self) -> bool:
-        return telling(self.rows) is not None and not forms_matrix(self.rows)
+        return tell(self.rows) and not forms_matrix(self.rows)
 
     def _curves(self, z: Vector) -> tuple[Vector, Curves]:
         """(z + b; value, slopes and bends there): of the last z, asked for in turn."""

@@ -14,6 +14,7 @@ from adafw.steps.corrective.curvature import Hessian, Vector, view
 from adafw.steps.corrective.damped import FINE, Position, at, descend, forcing, weighed
 from adafw.steps.corrective.nearly import Near
 from adafw.steps.corrective.remembering import led, recall
+from adafw.steps.corrective.secants import followed
 from adafw.typing import Array
 
 _ROUNDS = 4  # systems of one model, at most
@@ -31,7 +32,8 @@ class L2Corrector(Corrector[FiniteSum]):
     make a P that is nearly H, the minimiser for P over the ball; on the sphere, Newton's method
     there: (H + s) d = -slopes on the tangent plane, s = -<slopes, y> / radius^2 being the
     multiplier, and back to the sphere (Steihaug 1983; Absil, Baker, Gallivan 2007). Products with
-    H only, and none for steps back to the sphere.
+    H only, and none for steps back to the sphere. Of few dense columns, a matrix of some rows that
+    gradients correct stands for H, and its minimiser over the ball is the step (`secants`).
     """
 
     sets: tuple[type, ...] = (L2Ball,)
@@ -56,8 +58,13 @@ class L2Corrector(Corrector[FiniteSum]):
         seen, radius = view(f), constraint.scale
         seen.memory = state
         weights = weighed(seen, x, state)
-        here = at(seen, x)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
+        new = followed(
+            seen, x, g, gap, weights, state, lambda near: near.nearest_in_ball(x, g, radius)
+        )
+        if new is not None:
+            return new, state
+        here = at(seen, x)
         share = forcing(gap, state)
         seen.exact = share <= FINE
         if seen.exact:

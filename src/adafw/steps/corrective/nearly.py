@@ -18,6 +18,10 @@ Near: TypeAlias = Spiked | Sampled
 #: Columns up to which forming H is cheaper than the products it saves; of rows with few entries,
 #: where it costs no more than so many products.
 SMALL, SMALL_SPARSE, PRODUCTS = 200, 500, 16
+#: Columns up to which steps go by a matrix that gradients correct, which a few rows make.
+WIDE = 500
+#: n^2 / m up to which such a matrix of more columns costs no more than the passes it saves.
+WORTH = 20
 #: Dense rows a column up to which all make H; more are too dear, and so many a good guess at it.
 SAMPLE = 8
 #: m n^2 up to which H costs no more than the calls that products take.
@@ -55,15 +59,13 @@ def few_bend(rows: Rows, bends: Vector) -> bool:
     return float(w.sum()) ** 2 < SAMPLE / 2 * n * float(w @ w)
 
 
-def telling(rows: Rows) -> Rows | None:
-    """Rows that can tell of all of them: of dense ones, if features are few."""
+def tell(rows: Rows, most: int = WIDE) -> bool:
+    """Whether some rows tell of all: of dense ones, if features are few, `most` at most."""
     stored, centred = rows.plain
     if stored.listed or stored.streamed or stored.remote or centred or len(rows.shape) != 2:
-        return None
+        return False
     m, n = rows.shape
-    if n > SMALL:
-        return None
-    return rows.every(m // (SAMPLE * n)) if m > SAMPLE * n else None
+    return n <= most and m > SAMPLE * n and (n <= SMALL or n * n <= WORTH * m)
 
 
 def nearly(
@@ -73,9 +75,9 @@ def nearly(
 
     `weights` are those of `column_weights`; `memory` keeps a matrix from model to model.
     """
-    some = telling(rows)
-    if some is None:
+    if not tell(rows, SMALL):
         return _spikes(rows, weights, bends, follows)
+    some = rows.every(rows.shape[0] // (SAMPLE * rows.shape[1]))
     whole = float(bends.sum(dtype=np.float64))
     scale = weights.astype(np.float64) * (whole or 1.0)
     w: NDArray[np.float64] = bends[:: rows.shape[0] // (SAMPLE * weights.size)].astype(np.float64)

@@ -9,7 +9,8 @@ from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Predicting, model_of
 from adafw.steps.corrective.base import AnyCorrector
-from adafw.steps.corrective.nearly import forms_matrix
+from adafw.steps.corrective.nearly import forms_matrix, tell
+from adafw.steps.corrective.sampled import Sampled
 from adafw.typing import Array
 
 _ROWS = 8
@@ -32,12 +33,16 @@ def rehearse(corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: A
         state = corrector.init(x)
         for _ in range(2):
             x, state = corrector.improve(few, constraint.bare, x, few.gradient(x), 1, state)
+        if tell(f.rows):  # what some of many rows tell, which all of few do not need
+            rows, n = f.rows.few(np.arange(_ROWS)), f.rows.shape[1]
+            part = rows.some_moments(1, np.ones(_ROWS), np.ones(n), True)
+            Sampled(part + np.eye(n)).nearest(np.ones(n), -np.ones(n), np.ones(n))
 
 
 def _kind(corrector: AnyCorrector, f: Predicting) -> tuple[object, ...]:
     """What decides which kernels are compiled for which types."""
     model = f if isinstance(f, MatrixModel) else model_of(f)
-    forms = (forms_matrix(f.rows), model.term_weights.size > 0, f.dtype, type(f))
+    forms = (forms_matrix(f.rows), tell(f.rows), model.term_weights.size > 0, f.dtype, type(f))
     return (type(corrector), f.rows.kind, type(model.loss), *forms)
 
 

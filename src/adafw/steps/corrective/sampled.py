@@ -11,8 +11,11 @@ Vector = NDArray[np.floating[Any]]
 
 _RIDGE = 1e-6  # share of its diagonal by which a matrix is surely positive
 _ROUNDS = 60  # faces looked at, at most
-_SWEEPS = 4  # of coordinate steps, which name the next
+_SWEEPS = 16  # of coordinate steps, which name the next
+_FAST = 1e-2  # share of the gap that so many may leave to be followed by as many more
 _CLOSE = 1e-10  # share of the decrease that may be missing
+_SECANTS, _NEAR = 30, 1e-6  # steps to a multiplier; share of a step that may miss the sphere
+_DIGITS = 1e-15  # share of the largest slope that is rounding
 _SHARES = tuple(2.0**-k for k in range(10))  # of a step on a face that are looked at
 
 
@@ -53,26 +56,58 @@ class Sampled:
 
         return apply
 
-    def nearest(self, slopes: Vector, lower: Vector, upper: Vector) -> Vector:
+    def nearest(self, slopes: Vector, lower: Vector, upper: Vector, share: float = 0.0) -> Vector:
         """argmin of <slopes, s> + <s, P s> / 2 over lower <= s <= upper, or a point near it.
 
         By coordinate steps that name a face, and the minimiser on it, as far as it descends inside
-        the box (after More and Toraldo 1991).
+        the box (after More and Toraldo 1991). `share` of the gap may be left.
         """
         from adafw.kernels.coordinates import matrix_sweep
 
         low, high = lower.astype(np.float64), upper.astype(np.float64)
         s = np.clip(np.zeros(slopes.size), low, high)
         pull, order = slopes + self.P @ s, np.arange(slopes.size)
+        noise = _DIGITS * float(np.abs(slopes).max(initial=0.0)) * float((high - low).sum())
+        gap = matrix_sweep(self.P, low, high, s, pull, order)
+        noise = max(noise, share * gap)
         for _ in range(_ROUNDS):
+            before = gap
             for _ in range(_SWEEPS):
                 gap = matrix_sweep(self.P, low, high, s, pull, order)
-            if gap <= _CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2):
+            if gap <= max(_CLOSE * abs(float(np.vdot(slopes + pull, s)) / 2), noise):
                 break
+            if gap < _FAST * before:
+                continue
             free = (low < s) & (s < high)
             d = self._inside(s, self.inverse(free)(-pull), pull, low, high)
             s, pull = np.clip(s + d, low, high), pull + self.P @ d
         return s.astype(slopes.dtype, copy=False)
+
+    def nearest_in_ball(self, x: Vector, slopes: Vector, radius: float) -> Vector:
+        """argmin of <slopes, y - x> + <y - x, P (y - x)> / 2 over ||y|| <= radius.
+
+        y = (P + s)^-1 b, s by Newton's method on 1 / ||y||, which comes from the left (More and
+        Sorensen 1983), from the multiplier that x has; to what y differs from x.
+        """
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dposv
+
+        b, P = self.P @ x - slopes, self.P.copy()
+        diagonal, s = P.diagonal().copy(), max(0.0, -float(np.vdot(slopes, x)) / radius**2)
+        y = x.astype(np.float64)
+        for _ in range(_SECANTS):
+            np.fill_diagonal(P, diagonal + s)
+            factor, found, failed = dposv(P, b)
+            length = float(np.linalg.norm(found))
+            if failed or not 0 < length < np.inf:
+                break
+            y, off = found, length - radius
+            if abs(off) <= _NEAR * float(np.linalg.norm(y - x)) or (s == 0 and off < 0):
+                break
+            along = solve_triangular(factor, y, trans="T", check_finite=False)
+            s = max(0.0, s + (length / radius - 1) * length**2 / float(along @ along))
+        y *= min(1.0, radius / max(float(np.linalg.norm(y)), 1e-300))
+        return y.astype(slopes.dtype, copy=False)
 
     def _inside(self, s: Vector, step: Vector, pull: Vector, low: Vector, high: Vector) -> Vector:
         """What of a step to a minimiser, or of a share of it, descends most inside the box."""

@@ -22,6 +22,7 @@ from adafw.steps.corrective.nuclear import NuclearCorrector
 from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.remembering import renew
 from adafw.steps.corrective.sample import solved_on_sample
+from adafw.steps.corrective.secants import STUCK
 from adafw.typing import Array, MatrixLike
 
 _LARGE = 1e308
@@ -54,7 +55,7 @@ class CorrectiveStep(Step[Memory]):
     dear = True
     numbers = MappingProxyType({
         "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1),
-        "related": (int, 0, 1), "word": (int, 0, 2**64),
+        "related": (int, 0, 1), "stuck": (int, 0, STUCK - 1), "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
         "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
     })  # fmt: skip
