@@ -25,7 +25,7 @@ _MOST = 300  # products of one model without a matrix
 _MANY = 600  # coordinates from which conjugate gradients take less than a factor
 _LIMIT, _RESIDUAL = 100, 0.03  # of these
 _RIDGES, _RIDGE = 20, 1e-13  # shares of the diagonal that are added until there is a factor
-_ROUNDING = 1e-15
+_ROUNDING = 2e-16  # of numbers near 1
 _TINY = 1e-300
 _NOTHING = np.empty(0)
 
@@ -149,9 +149,11 @@ def minimise(
     """
     y, at, s, more, effort = x, slopes, _FIRST, _LONGER, 0
     give = 1 / norms.scale[norms.labels]
-    # What rounding of y makes of its slopes.
-    reach = min(norms.total, norms.most * norms.scale.size) * float(np.abs(x).max())
-    wanted = max(wanted, _ROUNDING * reach * float(norms.scale.max()))
+    # What rounding of y makes of its slopes: |H_ij| is at most the root of H_ii H_jj.
+    roots = np.sqrt(norms.scale)
+    far = float(roots[norms.labels] @ np.abs(x)) * float(roots.max())
+    reach = min(norms.total, norms.most * roots.size)
+    wanted = max(wanted, _ROUNDING * reach * far)
     best, least, idle = y, norms.gap(slopes, x), 0
     while effort < _STEPS and idle <= _PATIENCE and least > wanted and not model.dear:
         end = _Implicit(norms, y, at, s * give, model, wanted).end()
