@@ -325,7 +325,14 @@ def test_the_fit_that_is_furthest_from_its_tolerance_is_told():
     (one,) = notices([done, *late], plan())
     assert "gap 1 is 0.5 of the value 2, tol=0.0001 was asked for; raise max_epochs" in one.text
     (one,) = notices([late[0]], plan())
+    assert "(progress has stopped: the last 1 iterations lowered the value by " in one.text
+    assert "was asked for; raise tol, standardise" in one.text
+    small = fit(gap=0.5, status="rounding")
+    (one,) = notices([small], plan())
     assert "(rounding allows no more progress)" in one.text
+    assert "raise tol, standardise" in one.text
+    (one,) = notices([replace(small, coef=small.coef.astype(np.float32))], plan())
+    assert "raise tol, pass float64 data, standardise" in one.text
     # Of the value: a gap that is larger may be nearer.
     near = replace(fit(gap=3.0, status="max_epochs"), value=60.0)
     (one,) = notices([late[0], near], plan())

@@ -180,11 +180,22 @@ def test_what_comes_back_to_the_best_so_far_is_no_progress(value, gap):
     assert one.verdict == "stalled"
 
 
-def test_less_than_a_hundredth_of_the_gap_is_no_progress():
+@pytest.mark.parametrize(("share", "ends"), [(0.001, True), (0.002, False)])
+def test_less_than_a_hundredth_of_the_gap_is_no_progress(share, ends):
+    """Of all records since the last progress together."""
     one = judge(tol=0.0)
     x = SimpleNamespace(x=np.zeros(4))
-    said = [one(x, record(k, 1.0, 0.5 * (1 - 0.002 * k))) for k in range(SHORT_PATIENCE + 1)]
-    assert said == [False] * SHORT_PATIENCE + [True]
+    said = [one(x, record(k, 1.0, 0.5 * (1 - share * k))) for k in range(SHORT_PATIENCE + 1)]
+    assert said == [False] * SHORT_PATIENCE + [ends]
+
+
+@pytest.mark.parametrize(("fall", "ends"), [(1e-15, True), (1e-11, False)])
+def test_a_thousandth_of_a_small_gap_is_progress(fall, ends):
+    """Though it is less than a billionth of the value; not what values are rounded at."""
+    one = judge(tol=0.0)
+    x = SimpleNamespace(x=np.zeros(4))
+    said = [one(x, record(k, 7.0 - k * fall, 500 * fall)) for k in range(SHORT_PATIENCE + 1)]
+    assert said == [False] * SHORT_PATIENCE + [ends]
 
 
 def test_a_bound_that_is_not_zero_has_rounding_errors():

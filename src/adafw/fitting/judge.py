@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
+from adafw.fitting import rounding
 from adafw.fitting.choice import Choice
 from adafw.fitting.design import Intercept, Risk
 from adafw.gradients import Full
@@ -24,6 +25,8 @@ FLOOR = 1e-12
 #: A run with exact gradients has stalled when so many records brought no progress; fewer where an
 #: iteration does the work of many.
 PATIENCE, SHORT_PATIENCE = 50, 8
+#: Share of a value that is rounding.
+ROUNDED = 16 * float(np.finfo(np.float64).eps)
 #: Newton steps on several outputs that follow a gap within the tolerance: on few stored entries, on
 #: more; and the share of the value at which a gap is rounding.
 LAST_STEPS, FEW_ENTRIES, LAST_STEP, ROUNDING = 8, 1e5, 1, 1e-12
@@ -61,8 +64,18 @@ class Judge:
         if self.small(record.value, self._least(record)) and self._reached(s.x, record):
             self.verdict = "" if self._goes_on(s) else "converged"
         elif scheduled and self._stalled(record):
-            self.verdict = "converged" if self._nothing_left(record.value) else "stalled"
+            self.verdict = self._end(s.x, record)
         return bool(self.verdict)
+
+    def _end(self, x: Array, record: Record) -> str:
+        """What a run without progress has come to."""
+        if self._nothing_left(record.value):
+            return "converged"
+        # Within the tolerance but for what is lost where coefficients are rounded to be returned.
+        if self.tol > 0 and self.small(record.value, self._least(record)):
+            return "rounding"
+        rounded = rounding.keeps_up(self.risk.f, self.constraint, x, record.gap)
+        return "rounding" if rounded else "stalled"
 
     def _goes_on(self, s: State) -> bool:
         """Whether one iteration more is made: a Newton step on few coefficients of several outputs.
@@ -149,12 +162,19 @@ class Judge:
     def _stalled(self, record: Record) -> bool:
         if math.isnan(self.first_value):
             self.first_value = record.value
-        # Less than that is not worth a record's pass over the data; a hundredth of the gap is.
-        lower = record.value < self.best_value - 1e-9 * abs(self.best_value)
+        # Less than that is not worth a record's pass over the data; a hundredth of the gap is. A
+        # thousandth of the gap is worth it, too, where that is less, as far as values have digits.
+        last = self.best_value if math.isfinite(self.best_value) else record.value
+        little = min(1e-9 * abs(last), max(1e-3 * record.gap, ROUNDED * abs(last)))
+        lower = record.value < self.best_value - little
         tighter = record.gap < 0.99 * self.best_gap
-        self.idle = 0 if lower or tighter or not self.exact else self.idle + 1
-        self.best_value = min(self.best_value, record.value)
-        self.best_gap = min(self.best_gap, record.gap)
+        if lower or tighter or not self.exact:
+            self.idle = 0
+            # Since the last progress: steps too short to count one by one may do so together.
+            self.best_value = min(self.best_value, record.value)
+            self.best_gap = min(self.best_gap, record.gap)
+        else:
+            self.idle += 1
         patience = SHORT_PATIENCE if self.every == 1 else PATIENCE
         return self.idle >= patience
 

@@ -35,8 +35,9 @@ class Fit:
     `lower_bound`. `gap` is the exact Frank-Wolfe gap, or where that is smaller the value less what
     the loss is never below. Where the gap stays above the tolerance, or float32 coefficients are
     rounded, the value less the best bound of all records counts, too.
-    `status` is "converged", the name of a limit, "stalled" (rounding allows no more
-    progress), "interrupted", "diverged" or "not started".
+    `status` is "converged", the name of a limit, "rounding" (which allows no more progress),
+    "stalled" (there was none, though rounding would allow it), "interrupted", "diverged" or
+    "not started".
     """
 
     coef: NDArray[Any]

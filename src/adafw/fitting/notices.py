@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from adafw.fitting.judge import SHORT_PATIENCE
 from adafw.fitting.linear import Fit
 from adafw.fitting.settings import Plan
 
@@ -41,14 +42,33 @@ def notices(fits: Sequence[Fit], plan: Plan) -> tuple[Notice, ...]:
 def _unfinished(fit: Fit, plan: Plan) -> str:
     settings = plan.settings
     reasons = {
-        "stalled": "rounding allows no more progress",
+        "stalled": _standstill(fit),
+        "rounding": "rounding allows no more progress",
         "max_epochs": f"max_epochs={settings.max_epochs:g} is used up",
         "max_seconds": "the time is up",
     }
-    raising = "max_seconds" if fit.status == "max_seconds" else "max_epochs"
+    raising = {
+        "max_seconds": "raise max_seconds or tol",
+        "stalled": "raise tol",
+        "rounding": "raise tol",
+    }
+    single = (
+        " pass float64 data," if fit.status == "rounding" and fit.coef.dtype.itemsize < 8 else ""
+    )
     return (
         f"the fit stopped before its tolerance ({reasons.get(fit.status, fit.status)}): gap "
         f"{fit.gap:.3g} is {fit.tolerance_reached:.3g} of the value {fit.value:.6g}, "
-        f"tol={settings.tol:g} was asked for; raise {raising} or tol, standardise the features, "
-        "or lower the radius."
+        f"tol={settings.tol:g} was asked for; {raising.get(fit.status, 'raise max_epochs or tol')},"
+        f"{single} standardise the features, or lower the radius."
+    )
+
+
+def _standstill(fit: Fit) -> str:
+    """Since when nothing has come of iterations, by the records."""
+    iterations, values = fit.trace["iteration"], fit.trace["value"]
+    last = iterations[-1] - iterations[max(0, len(iterations) - 1 - SHORT_PATIENCE)]
+    fallen = float(values[max(0, len(values) - 1 - SHORT_PATIENCE)] - values[-1])
+    return (
+        f"progress has stopped: the last {int(last)} iterations lowered the value by "
+        f"{max(0.0, fallen):.2g}"
     )

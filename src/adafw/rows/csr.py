@@ -19,6 +19,8 @@ _LARGE = 200_000
 
 #: Columns up to which a matrix of inner products of columns stays in cache while it is summed.
 _NARROW = 512
+#: Columns up to which it is summed in place: scattered sums of a wider one miss caches.
+_SQUARE = 2048
 
 #: Rows and columns up to which vectors of them stay in cache, where passes over columns jump about;
 #: entries of a row up to which such passes are no slower than those over rows.
@@ -232,7 +234,7 @@ class CSRRows(Rows):
         return spectral_norm(self.matrix, weights)
 
     def gram(self, weights: Vector) -> Vector:
-        if self.gram_grows:
+        if self.shape[1] <= _SQUARE:
             total = np.zeros((self.shape[1],) * 2, np.result_type(self.dtype, weights.dtype))
             self.add_gram(weights, total)
             return total

@@ -55,7 +55,7 @@ class Hessian:
     """H as a product, and as more where that is cheap: a small matrix, or its columns.
 
     `scale` estimates its diagonal, positive in every entry; `image` is H x as a function of the
-    predictions at x, where that is half a product.
+    predictions at x, where that is half a product; `whole` makes the matrix.
     """
 
     product: Product
@@ -64,6 +64,7 @@ class Hessian:
     columns: Callable[[], ColumnHessian] | None = None
     near: Callable[[], Near] | None = None
     image: Callable[[Vector], Vector] | None = None
+    whole: Callable[[], NDArray[Any]] | None = None
 
     def nearly(self) -> Near:
         """P ~ H, to solve with where products are dear."""
@@ -194,24 +195,27 @@ class Predictions(View):
             return less(self.rows.combine(bends * z) if z.any() else np.zeros_like(scale), z)
 
         scale = weights * (total or 1.0)
+
+        def whole() -> NDArray[Any]:
+            matrix = self._gram(bends)
+            return matrix - np.outer(mixed, mixed / total) if follows else matrix
+
         slow = self.slow and may_form_matrix(self.rows)
         if slow or forms_matrix(self.rows) or few_bend(self.rows, bends):
-            matrix = self._gram(bends)
-            if follows:
-                matrix = matrix - np.outer(mixed, mixed / total)
+            matrix = whole()
             return Hessian(lambda d: (matrix @ d, _UNKNOWN), scale, matrix)
         stored, centred = self.rows.plain
         # What an intercept follows does not feel the centre.
         rows = stored if centred and follows else self.rows
         if not rows.listed:
             near = lambda: nearly(self.rows, weights, bends, follows, self.memory)  # noqa: E731
-            return Hessian(product, scale, near=near, image=along)
+            return Hessian(product, scale, near=near, image=along, whole=whole)
 
         def columns() -> ColumnHessian:
             own = rows.combine(bends) if follows and rows is not self.rows else mixed
             return ColumnHessian(rows.column_arrays(), bends, own, total if follows else 0.0)
 
-        return Hessian(product, scale, None, columns, image=along)
+        return Hessian(product, scale, None, columns, image=along, whole=whole)
 
     def _anew(self, bends: Vector, kept: Memory) -> Vector:
         gram = self.rows.gram(bends).astype(np.float64)

@@ -1,7 +1,6 @@
-"""Group balls and K-sparse hulls: a working set, and Newton steps on the face found in it."""
+"""Group balls and K-sparse hulls: a working set, and Newton steps whose models are solved on it."""
 
 import math
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -14,15 +13,14 @@ from adafw.objectives import LinearModel, MatrixModel, WithIntercept
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, Predicting, model_of
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.conjugate import solve
-from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, view
-from adafw.steps.corrective.damped import at, descend, forcing
+from adafw.steps.corrective.curvature import Hessian, JointPredictions, Vector, View, view
+from adafw.steps.corrective.damped import Position, at, descend, forcing
+from adafw.steps.corrective.implicit import Curved, Norms, minimise
+from adafw.steps.corrective.nearly import DEAR
 from adafw.typing import Array
 
-Mask = NDArray[np.bool_]
-
-_ROUNDS = 12  # faces a model is minimised on, at most
-_LIMIT = 60  # steps of conjugate gradients a face
+_LARGEST, _DEAREST = 2048, 30.0  # columns of a matrix H at most; products that it may cost
+_ROUNDING = 8.0  # units of the last digit by which values differ that are the same
 _FIRST = 64  # coordinates that join a working set at least
 _STEPS = 4  # Newton steps of one working set
 _EDGE = 1e-12  # share of a radius that counts as being on its bound
@@ -31,9 +29,8 @@ _EDGE = 1e-12  # share of a radius that counts as being on its bound
 class GroupCorrector(Corrector[Predicting]):
     """GroupBall and KSparse: f on the coordinates of x and on those that beat what x pays.
 
-    These are the restricted problem, whose Newton models are minimised over the set: a projected
-    step in the metric diag(H), with the exact step length, finds the face; conjugate gradients on
-    its tangent plane, with the curvature of the norms, finish on it.
+    These are the restricted problem, whose Newton models are minimised over the set by implicit
+    steps (`implicit`), which find the face and what is least on it at once.
     """
 
     sets: tuple[type, ...] = (GroupBall, KSparse)
@@ -66,7 +63,9 @@ class GroupCorrector(Corrector[Predicting]):
         small = f
         if chosen.size < x.size:
             small = _restricted(f, chosen)
-        part = _part(whole, chosen)
+        part = whole
+        if isinstance(whole, GroupBall):
+            part = GroupBall(whole.radius, _labels(whole)[chosen])
         y = _newton(small, part, flat[chosen], slopes[chosen], gap, state)
         moved = np.zeros_like(flat)
         moved[chosen] = y
@@ -106,153 +105,84 @@ def _restricted(f: Predicting, chosen: NDArray[np.int64]) -> Predicting:
     return WithIntercept(small) if isinstance(f, WithIntercept) else small
 
 
-def _part(kind: GroupBall | KSparse, chosen: NDArray[np.int64]) -> "_GroupFace | _SparseFace":
-    if isinstance(kind, KSparse):
-        return _SparseFace(kind)
-    return _GroupFace(GroupBall(kind.radius, _labels(kind)[chosen]))
-
-
 def _newton(
-    f: Predicting, part: "_GroupFace | _SparseFace", x: Array, g: Array, gap: float, state: Memory
+    f: Predicting, kind: GroupBall | KSparse, x: Array, g: Array, gap: float, state: Memory
 ) -> Array:
     """A few Newton steps on the restricted problem."""
     seen = JointPredictions(f, flat=True) if isinstance(f, MatrixModel) else view(f)
     weights, here = seen.weights(x), at(seen, x)
     for _ in range(_STEPS):
-        model = _Model(here.x, g, part, gap, forcing(gap, state))
-        there = descend(seen, part.kind, here, g, weights, model.minimise)
-        if there is here:
+        model = _Model(here.x, g, kind, forcing(gap, state) * gap, _price(f, x.size))
+        there, slopes, now = _gap(seen, kind, descend(seen, kind, here, g, weights, model.minimise))
+        noise = _ROUNDING * float(np.finfo(x.dtype).eps) * abs(here.value)
+        if now > 0.5 * gap and there.value > here.value - noise:
+            # Where values are rounding, gaps still tell points apart.
+            y, _ = model.minimise(seen.hessian(here.z, weights))
+            whole = Position(y, here.z + seen.predict(y - here.x), here.value)
+            there, slopes, now = _gap(seen, kind, whole)
+            if not now < gap:
+                break
+        done = now <= max(0.1 * gap, noise)
+        here, g, gap = there, slopes, now
+        if done:
             break
-        here = there
-        g = seen.gradient(here.z)
-        now = float(np.vdot(g, here.x - part.kind.lmo(g)))
-        if not now > 0.1 * gap:
-            break
-        gap = now
     return here.x
+
+
+def _gap(seen: View, kind: GroupBall | KSparse, here: Position) -> tuple[Position, Array, float]:
+    """(the position, its slopes, its gap)."""
+    slopes = seen.gradient(here.z)
+    return here, slopes, float(np.vdot(slopes, here.x - kind.lmo(slopes)))
+
+
+def _price(f: Predicting, n: int) -> float | None:
+    """Products that cost as much as H does as a matrix; None if there is to be none."""
+    if isinstance(f, MatrixModel) or n > _LARGEST:
+        return None
+    rows = model_of(f).rows.plain[0]
+    if rows.listed:
+        return min(_DEAREST, rows.gram_products)
+    return max(4.0, n / 16) if rows.shape[0] * n * n <= DEAR else None
 
 
 class _Model:
     """<g, d> + <d, H d> / 2 with x + d in the set."""
 
     def __init__(
-        self, x: Array, g: Array, part: "_GroupFace | _SparseFace", gap: float, share: float
+        self, x: Array, g: Array, kind: GroupBall | KSparse, wanted: float, price: float | None
     ) -> None:
-        self.x, self.g, self.part = x, g, part
-        self.share, self.wanted = share, share * gap
+        self.x, self.g, self.kind, self.wanted, self.price = x, g, kind, wanted, price
 
-    def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
-        y, slopes, move = self.x, self.g, None
-        for k in range(2 * _ROUNDS):
-            if float(np.vdot(slopes, y - self.part.kind.lmo(slopes))) <= self.wanted:
-                break
-            step = self._face(h, y, slopes) if k % 2 else self._projected(h, y, slopes)
-            if step is None:
-                if k % 2:
-                    continue
-                break
-            s, image, dz = step
-            y, slopes = y + s, slopes + image
-            move = dz if move is None else move + dz
-        return y, move if move is not None and move.size else None
+    def minimise(self, h: Hessian) -> tuple[Array, None]:
+        """A point whose gap on the model is as wanted, or the best one found."""
+        double, dtype = np.float64, self.x.dtype
+        scale = h.scale.astype(double)
+        forms = self.price is not None and h.whole is not None
 
-    def _projected(
-        self, h: Hessian, y: Array, slopes: Vector
-    ) -> tuple[Vector, Vector, Vector] | None:
-        """Towards the projection in the metric of diag(H), as far as the model falls."""
-        s = self.part.kind.project(y - self._near(slopes / h.scale), h.scale) - y
-        slope = float(np.vdot(slopes, s))
-        if not slope < 0:
-            return None
-        image, move = h.product(s)
-        bend = float(np.vdot(s, image))
-        gamma = 1.0 if not bend > -slope else -slope / bend
-        return gamma * s, gamma * image, gamma * move
+        def whole() -> NDArray[np.float64]:
+            assert h.whole is not None
+            return h.whole().astype(double, copy=False)
 
-    def _near(self, d: Vector) -> Vector:
-        """d, cut to a few lengths of the set: of a step far outside, projections keep no digits."""
-        most, length = 100 * float(self.part.kind.diameter(d.shape)), float(np.linalg.norm(d))
-        if not math.isfinite(length):  # no curvature at all
-            return np.zeros_like(d)
-        return d * min(1.0, most / max(length, 1e-300))
-
-    def _face(self, h: Hessian, y: Array, slopes: Vector) -> tuple[Vector, Vector, Vector] | None:
-        """Newton's step on the face of y, back into the set, if the model falls."""
-        face = self.part.face(y, slopes)
-        if not face.free.any():
-            return None
-        inverse = np.where(face.free, 1 / (h.scale + face.bend), 0.0)
-        across = inverse * face.normal
-        length = float(np.vdot(face.normal, across))
-
-        def tangent(r: Vector) -> Vector:
-            d = inverse * r
-            return d - across * (float(np.vdot(face.normal, d)) / length) if length > 0 else d
-
-        def product(p: Vector) -> tuple[Vector, Vector]:
-            image, move = h.product(p)
-            return image + face.curve(p), move
-
-        d = self._near(solve(product, -slopes, tangent, self.share, _LIMIT).d)
-        promise, gamma = float(np.vdot(slopes, d)), 1.0
-        for _ in range(12):
-            s = self.part.kind.project(y + gamma * d, h.scale) - y
-            image, move = h.product(s)
-            if float(np.vdot(slopes, s) + np.vdot(s, image) / 2) < min(1e-4 * gamma * promise, 0.0):
-                return s, image, move
-            gamma /= 4
-        return None
+        model = Curved(
+            lambda d: h.product(d.astype(dtype, copy=False))[0].astype(double, copy=False),
+            scale, whole if forms else None, self.price or 0.0,
+        )  # fmt: skip
+        if h.matrix is not None:
+            model.matrix = h.matrix.astype(double, copy=False)
+        y, _ = minimise(
+            norms_of(self.kind, scale), self.x.astype(double), self.g.astype(double), model,
+            self.wanted,
+        )  # fmt: skip
+        return y.astype(dtype, copy=False), None
 
 
-@dataclass(frozen=True)
-class _Tangent:
-    """A face at a point: who is free, the normal of its bound, and how that bound bends."""
-
-    free: Mask
-    normal: Vector
-    bend: Vector
-    units: Vector
-    labels: NDArray[np.int64] | None = None
-
-    def curve(self, p: Vector) -> Vector:
-        """The multiplier times the second derivative of the norms along p."""
-        if self.labels is None:
-            return np.zeros_like(p)
-        along = np.bincount(self.labels, self.units * p)[self.labels]
-        return self.bend * (p - along * self.units)
-
-
-class _GroupFace:
-    """Groups that are not 0; the sum of their norms is kept where the ball binds."""
-
-    def __init__(self, kind: GroupBall) -> None:
-        self.kind, self.labels = kind, _labels(kind)
-
-    def face(self, y: Array, slopes: Vector) -> _Tangent:
-        norms = np.sqrt(np.bincount(self.labels, y * y))
-        price = -float(np.vdot(slopes, y)) / self.kind.radius
-        free = (norms > _EDGE * self.kind.radius)[self.labels]
-        tight = float(norms.sum()) >= self.kind.radius * (1 - _EDGE) and price > 0
-        length = np.where(free, norms[self.labels], 1.0)
-        units = np.where(free, y / length, 0.0)
-        bend = np.where(free & tight, max(price, 0.0) / length, 0.0)
-        return _Tangent(free, units if tight else np.zeros_like(y), bend, units, self.labels)
-
-
-class _SparseFace:
-    """Coordinates between 0 and the bound on each; their sum is kept where that binds."""
-
-    def __init__(self, kind: KSparse) -> None:
-        self.kind = kind
-
-    def face(self, y: Array, slopes: Vector) -> _Tangent:
-        size, radius = np.abs(y), self.kind.radius
-        tight = float(size.sum()) >= self.kind.k * radius * (1 - _EDGE)
-        free = (size > _EDGE * radius) & (size < radius * (1 - _EDGE))
-        if not tight:  # one at its bound is free to come back
-            free |= (size >= radius * (1 - _EDGE)) & (slopes * y > 0)
-        normal = np.where(free, np.sign(y), 0.0) if tight else np.zeros_like(y)
-        return _Tangent(free, normal, np.zeros_like(y), np.zeros_like(y))
+def norms_of(kind: GroupBall | KSparse, scale: Vector) -> Norms:
+    """The set by the norms of its groups; `scale` is what coordinates weigh."""
+    if isinstance(kind, KSparse):
+        return Norms(np.arange(scale.size), scale, kind.radius, kind.k * kind.radius)
+    labels = _labels(kind)
+    each = np.bincount(labels, scale) / np.bincount(labels)
+    return Norms(labels, each, math.inf, kind.radius)
 
 
 def holds_rows(kind: GroupBall) -> bool:
