@@ -10,6 +10,7 @@ by set. Elsewhere Q is minimised over the hull of x and the answers kept (`hull_
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,11 +62,14 @@ def solve(
     return hull_of_answers.solve(constraint, x, m, h / eta, calls, enough)
 
 
+#: Balls of an lp norm with formulas of their own, by p.
+_CLASSICAL: dict[float, Callable[[float], Constraint]] = {1: L1Ball, 2: L2Ball, math.inf: LInfBall}
+
+
 def _by_formula(kind: Constraint, x: Array) -> Constraint:
     """The set by the name under which most is known of it."""
-    classical = {1.0: L1Ball, 2.0: L2Ball, math.inf: LInfBall}
-    if isinstance(kind, LpBall) and kind.p in classical:
-        return classical[kind.p](kind.radius)
+    if isinstance(kind, LpBall) and kind.p in _CLASSICAL:
+        return _CLASSICAL[kind.p](kind.radius)
     return L2Ball(kind.radius * math.sqrt(x.size)) if isinstance(kind, RMSBall) else kind
 
 
