@@ -2,6 +2,12 @@
 
 import math
 import numbers
+from typing import TypeGuard
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether `value` is a real number, which True and False are not meant to be."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def real(
@@ -18,7 +24,7 @@ def real(
 
     `above` leaves `low` itself out, `below` leaves `high` out.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_real(value):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     try:
         number = float(value)
