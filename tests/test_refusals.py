@@ -82,6 +82,12 @@ REFUSED = [
     (lambda: adafw.AdaGrad("fast"), 'learning_rate must be a number, a function of t or "auto"'),
     (lambda: adafw.CSFW(None), "step_size must be a number or a function of t, got None"),
     (lambda: adafw.CSFW(batch_size="x"), "batch_size must be a number or a function of t"),
+    (lambda: adafw.BPCG(lazy="x"), "lazy must be True or False, got 'x'"),
+    (lambda: adafw.AFW(lazy=np.array([True])), "lazy must be True or False, got array"),
+    (lambda: adafw.AdaFW(inner=np.ones(2)), "inner must be .frank_wolfe. or .corrective., got"),
+    (lambda: adafw.AdaFW(inner_steps=10**400), r"must be an integer <= 2\^63 - 1, got 1"),
+    (lambda: gradients.SVRF(k0=63), "k0 must be at most 62"),
+    (lambda: run(steps.FrankWolfeStep(), gradients.CSFW(1e300)), "must be at most 1099511627776"),
     (lambda: theory.storc(MODEL, BALL, known=3), "known must be a theory.Constants, or None"),
     (lambda: theory.sliding(MODEL, 3), "constraint must be a set such as adafw.L1Ball"),
     (lambda: theory.constants(None, BALL), "f must be an objective such as adafw.Linear"),
@@ -128,5 +134,8 @@ def test_what_is_at_the_border_is_taken():
     run(steps.FrankWolfeStep(lambda t: 0.5), gradients.LuFreund(step_size=lambda t: 0.5))
     run(steps.SlidingStep(L=2.0), f=SUM, x0=np.zeros(3))
     run(steps.SlidingStep(diameter=2.0), constraint=user_set())
+    assert adafw.AFW(lazy=np.bool_(True)).step.lazy is True
+    assert adafw.BoostFW(improvement=1e-320).step.most_lmo_calls > 10**18
+    assert run(steps.FrankWolfeStep(), gradients.Minibatch(1e300)).status == "max_iterations"
     assert schedules.Power(1.0, 0.5, shift=0)(4) == 2.0
     assert schedules.Power(2.0, 500.0)(1e3) == np.inf

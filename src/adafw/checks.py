@@ -39,6 +39,9 @@ def real(
     return number
 
 
+#: What an integer of the machine holds.
+LARGEST = 2**63 - 1
+
 #: Largest length whose squares, summed over any number of coordinates, stay finite.
 LONGEST = 1e151
 
@@ -57,7 +60,16 @@ def integer(value: object, name: str, low: int) -> int:
     """`value` as an int >= low, or an error that names it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}.")
+    if value > LARGEST:
+        raise ValueError(f"{name} must be an integer <= 2^63 - 1, got {_shown(value)}.")
     return int(value)
+
+
+def flag(value: object, name: str) -> bool:
+    """`value` as True or False, or an error that names it."""
+    if str(getattr(value, "dtype", type(value).__name__)) != "bool" or getattr(value, "ndim", 0):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def _shown(value: numbers.Real) -> str:

@@ -42,7 +42,7 @@ class AdaptiveStep(Step):
             raise TypeError(f"metric must be one of adafw.metrics, got {self.metric!r}.")
         eta = as_rate(self.learning_rate, infinite=True)
         object.__setattr__(self, "learning_rate", eta)
-        if self.inner not in ("frank_wolfe", "corrective"):
+        if not isinstance(self.inner, str) or self.inner not in ("frank_wolfe", "corrective"):
             raise ValueError(f'inner must be "frank_wolfe" or "corrective", got {self.inner!r}.')
         steps = 5 if self.inner_steps is None and not self.corrective else self.inner_steps
         if steps is not None:
