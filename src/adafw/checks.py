@@ -4,6 +4,8 @@ import math
 import numbers
 from typing import TypeGuard
 
+import numpy as np
+
 
 def is_real(value: object) -> TypeGuard[float]:
     """Whether `value` is a real number, which True and False are not meant to be."""
@@ -29,7 +31,7 @@ def real(
     try:
         number = float(value)
     except OverflowError:  # an integer or a fraction beyond the range of floats
-        number = math.inf if value >= 0 else -math.inf  # type: ignore[operator]
+        number = math.inf if value >= 0 else -math.inf
     inside = (low < number if above else low <= number) and (
         number < high if below else number <= high
     )
@@ -60,19 +62,19 @@ def integer(value: object, name: str, low: int) -> int:
     """`value` as an int >= low, or an error that names it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}.")
-    if value > LARGEST:
+    if int(value) > LARGEST:
         raise ValueError(f"{name} must be an integer <= 2^63 - 1, got {_shown(value)}.")
     return int(value)
 
 
 def flag(value: object, name: str) -> bool:
     """`value` as True or False, or an error that names it."""
-    if str(getattr(value, "dtype", type(value).__name__)) != "bool" or getattr(value, "ndim", 0):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
-def _shown(value: numbers.Real) -> str:
+def _shown(value: object) -> str:
     try:
         text = str(value)
     except ValueError:  # Python writes no integer of more than some thousand digits
