@@ -5,12 +5,13 @@ import pytest
 from scipy import sparse
 
 import adafw
-from adafw import gradients, losses, metrics, objectives, rows, steps
+from adafw import gradients, losses, metrics, objectives, rows, schedules, steps, theory
 from adafw.constraints.base import Constraint
 
 A, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
 MODEL = adafw.LinearModel(A, Y, losses.Logistic())
 BALL = adafw.L1Ball(1.0)
+SUM = adafw.UserSum(3, lambda x: 0.0, lambda x, batch=None: x)
 
 
 def run(step, gradient=None, f=MODEL, constraint=BALL, **how):
@@ -68,6 +69,49 @@ REFUSED = [
     (lambda: losses.Softmax().targets([0.5, 1], float), "Softmax takes class numbers"),
     (lambda: losses.Softmax().targets([-1, 1], float), "Softmax takes class numbers"),
     (lambda: rows.as_rows(np.ones((2, 0))), "at least one"),
+    (lambda: schedules.LuFreundStep(0), "parts must be a number that is finite and > 0, got 0"),
+    (lambda: schedules.LuFreundStep(np.nan), "parts must be a number that is finite and > 0"),
+    (lambda: schedules.OpenLoop("x"), "numerator must be a number, got str"),
+    (lambda: schedules.OpenLoop(2, 0), "shift must be a number that is finite and > 0, got 0"),
+    (lambda: schedules.Power(1.0, -0.5, shift=0), "shift must be a number that is finite and > 0"),
+    (lambda: schedules.Power(1.0, None), "exponent must be a number, got NoneType"),
+    (lambda: schedules.Scaled(3, 2.0), "rule must be a function of t, got 3"),
+    (lambda: schedules.Capped(None, 2.0), "rule must be a function of t, got None"),
+    (lambda: schedules.Share(0), "parts must be an integer >= 1, got 0"),
+    (lambda: adafw.AdaCSFW(None), 'number, a function of t or "auto", got N'),
+    (lambda: adafw.AdaGrad("fast"), 'learning_rate must be a number, a function of t or "auto"'),
+    (lambda: adafw.CSFW(None), "step_size must be a number or a function of t, got None"),
+    (lambda: adafw.CSFW(batch_size="x"), "batch_size must be a number or a function of t"),
+    (lambda: adafw.BPCG(lazy="x"), "lazy must be True or False, got 'x'"),
+    (lambda: adafw.AFW(lazy=np.array([True])), "lazy must be True or False, got array"),
+    (lambda: adafw.AdaFW(inner=np.ones(2)), "inner must be .frank_wolfe. or .corrective., got"),
+    (lambda: adafw.AdaFW(inner_steps=10**400), r"must be an integer <= 2\^63 - 1, got 1"),
+    (lambda: gradients.SVRF(k0=63), "k0 must be at most 62"),
+    (lambda: run(steps.FrankWolfeStep(), gradients.CSFW(1e300)), "must be at most 1099511627776"),
+    (lambda: theory.storc(MODEL, BALL, known=3), "known must be a theory.Constants, or None"),
+    (lambda: theory.sliding(MODEL, 3), "constraint must be a set such as adafw.L1Ball"),
+    (lambda: theory.constants(None, BALL), "f must be an objective such as adafw.Linear"),
+    (
+        lambda: theory.theorem_3_7(MODEL, BALL, lower=1, upper=2, constants=3),
+        "constants must be a theory.DataConstants, or None",
+    ),
+    (
+        lambda: theory.frank_wolfe(MODEL, BALL, gradients.CSFW()),
+        "gradient must be SAGA, LSVRG, PAGE or Momentum, got CSFW",
+    ),
+    (lambda: run(steps.SlidingStep(), f=SUM), r"give one that holds on the set, as in CGS\(L=10"),
+    (
+        lambda: run(steps.SlidingStep(), constraint=user_set()),
+        r"needs the diameter of the set, which UserSet.* as in CGS\(diameter=2",
+    ),
+    (
+        lambda: run(steps.FrankWolfeStep(0.1), gradients.LuFreund()),
+        r"own step_size, OpenLoop.*, got 0\.1: give both the same, as LuFreundFW",
+    ),
+    (
+        lambda: run(steps.FrankWolfeStep(lambda t: 1.0), gradients.LuFreund(step_size=0.5)),
+        "LuFreund follows steps of its own step_size, 0.5, got",
+    ),
 ]  # fmt: skip
 
 
@@ -84,3 +128,14 @@ def test_what_is_at_the_border_is_taken():
     adafw.Box(0.0, 1e151)
     assert isinstance(adafw.Columns(BALL), Constraint)
     run(steps.FrankWolfeStep(), x0=np.array([1.0, 0, 0]))
+    run(steps.FrankWolfeStep(0.5), gradients.LuFreund(step_size=0.5))
+    half = schedules.OpenLoop(1, 2)
+    run(steps.FrankWolfeStep(schedules.OpenLoop(1, 2)), gradients.LuFreund(step_size=half))
+    run(steps.FrankWolfeStep(lambda t: 0.5), gradients.LuFreund(step_size=lambda t: 0.5))
+    run(steps.SlidingStep(L=2.0), f=SUM, x0=np.zeros(3))
+    run(steps.SlidingStep(diameter=2.0), constraint=user_set())
+    assert adafw.AFW(lazy=np.bool_(True)).step.lazy is True
+    assert adafw.BoostFW(improvement=1e-320).step.most_lmo_calls > 10**18
+    assert run(steps.FrankWolfeStep(), gradients.Minibatch(1e300)).status == "max_iterations"
+    assert schedules.Power(1.0, 0.5, shift=0)(4) == 2.0
+    assert schedules.Power(2.0, 500.0)(1e3) == np.inf

@@ -2,6 +2,14 @@
 
 import math
 import numbers
+from typing import TypeGuard
+
+import numpy as np
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether `value` is a real number, which True and False are not meant to be."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def real(
@@ -18,12 +26,12 @@ def real(
 
     `above` leaves `low` itself out, `below` leaves `high` out.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_real(value):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     try:
         number = float(value)
     except OverflowError:  # an integer or a fraction beyond the range of floats
-        number = math.inf if value >= 0 else -math.inf  # type: ignore[operator]
+        number = math.inf if value >= 0 else -math.inf
     inside = (low < number if above else low <= number) and (
         number < high if below else number <= high
     )
@@ -32,6 +40,9 @@ def real(
         raise ValueError(f"{name} must be a number {needed}, got {_shown(value)}.")
     return number
 
+
+#: What an integer of the machine holds.
+LARGEST = 2**63 - 1
 
 #: Largest length whose squares, summed over any number of coordinates, stay finite.
 LONGEST = 1e151
@@ -51,10 +62,19 @@ def integer(value: object, name: str, low: int) -> int:
     """`value` as an int >= low, or an error that names it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}.")
+    if int(value) > LARGEST:
+        raise ValueError(f"{name} must be an integer <= 2^63 - 1, got {_shown(value)}.")
     return int(value)
 
 
-def _shown(value: numbers.Real) -> str:
+def flag(value: object, name: str) -> bool:
+    """`value` as True or False, or an error that names it."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def _shown(value: object) -> str:
     try:
         text = str(value)
     except ValueError:  # Python writes no integer of more than some thousand digits

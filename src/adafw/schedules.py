@@ -19,6 +19,10 @@ class OpenLoop:
     numerator: float = 2.0
     shift: float = 2.0
 
+    def __post_init__(self) -> None:
+        checks.real(self.numerator, "numerator")
+        checks.real(self.shift, "shift", 0, above=True)
+
     def __call__(self, t: int) -> float:
         return self.numerator / (t + self.shift)
 
@@ -45,6 +49,9 @@ class LuFreundStep:
 
     parts: float
 
+    def __post_init__(self) -> None:
+        checks.real(self.parts, "parts", 0, above=True)
+
     def __call__(self, t: int) -> float:
         return 2 * (2 * self.parts + t) / ((t + 1) * (4 * self.parts + t))
 
@@ -57,8 +64,16 @@ class Power:
     exponent: float
     shift: float = 1.0
 
+    def __post_init__(self) -> None:
+        checks.real(self.factor, "factor")
+        checks.real(self.exponent, "exponent")
+        checks.real(self.shift, "shift", 0, above=self.exponent < 0)
+
     def __call__(self, t: int) -> float:
-        return float(self.factor * (t + self.shift) ** self.exponent)
+        try:
+            return float(self.factor * (t + self.shift) ** self.exponent)
+        except OverflowError:  # whoever asks has a range
+            return math.copysign(math.inf, self.factor)
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,10 @@ class Scaled:
 
     rule: Callable[[int], float]
     factor: float
+
+    def __post_init__(self) -> None:
+        _check_rule(self.rule)
+        checks.real(self.factor, "factor")
 
     def __call__(self, t: int) -> float:
         return self.factor * self.rule(t)
@@ -79,8 +98,17 @@ class Capped:
     rule: Callable[[int], float]
     high: float
 
+    def __post_init__(self) -> None:
+        _check_rule(self.rule)
+        checks.real(self.high, "high", infinite=True)
+
     def __call__(self, t: int) -> float:
         return min(self.rule(t), self.high)
+
+
+def _check_rule(rule: object) -> None:
+    if not callable(rule):
+        raise TypeError(f"rule must be a function of t, got {rule!r}.")
 
 
 @dataclass(frozen=True)
@@ -136,17 +164,18 @@ def as_schedule(value: ScheduleLike, name: str, low: float, high: float = math.i
                 *, above: bool = False, infinite: bool = False) -> Schedule:  # fmt: skip
     """`value` as a schedule with a checked range, one that has another range already included."""
     rule = value.rule if isinstance(value, Schedule) else value
+    if not (callable(rule) or checks.is_real(rule)):
+        raise TypeError(f"{name} must be a number or a function of t, got {rule!r}.")
     return Schedule(rule, name, low, high, above, infinite)
 
 
 def as_rate(value: RateLike, *, infinite: bool = False) -> Rate:
     """`value` as a schedule of learning rates; "auto" stays, and is left to the run."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(
-                f'learning_rate must be a number, a function of t or "auto", got {value!r}.'
-            )
+    if isinstance(value, str) and value == "auto":
         return "auto"
+    if not (callable(value) or checks.is_real(value)):
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f'learning_rate must be a number, a function of t or "auto", got {value!r}.')
     return as_schedule(value, "learning_rate", 0, above=True, infinite=infinite)
 
 
@@ -170,6 +199,9 @@ class Share:
     """b_t = max(1, m // parts): the paper's constant batch sizes, a hundredth of the data."""
 
     parts: int = 100
+
+    def __post_init__(self) -> None:
+        checks.integer(self.parts, "parts", 1)
 
     def __call__(self, t: int, n_terms: int) -> int:
         return max(1, n_terms // self.parts)

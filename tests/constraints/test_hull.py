@@ -144,3 +144,15 @@ def test_lmo_of_large_and_small_vertices_along_long_and_short_directions(size, l
     for g in rng.standard_normal((5, 4)):
         wanted = points[np.argmin(points @ g)]
         np.testing.assert_allclose(Hull(size * points).lmo(length * g), size * wanted, rtol=1e-14)
+
+
+def test_a_diameter_is_found_once(monkeypatch):
+    """Sliding steps ask in every iteration, and all pairs of vertices are many."""
+    rng = np.random.default_rng(0)
+    hull = Hull(rng.standard_normal((30, 4)))
+    width, asked = hull.diameter(4), []
+    monkeypatch.setattr("scipy.spatial.distance.cdist", lambda *a, **k: asked.append(a))
+    assert hull.diameter(4) == width
+    assert not asked
+    with pytest.raises(ValueError, match="p must be a number"):
+        hull.diameter(4, 0.5)

@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 import adafw
 from adafw import L1Ball, L2Ball, NuclearBall
-from adafw.constraints.nuclear_ball import _Shrinking
+from adafw.constraints.nuclear_ball import Shrinking
 
 
 def singular(a):
@@ -181,10 +181,10 @@ def test_refuses_what_is_no_matrix():
 
 def test_on_the_sphere_singular_values_stay_and_move_freely():
     for s in (np.array([0.75, 0.25]), np.array([0.5, 0.25])):  # of sum 1, and inside
-        shrunk, jacobian = _Shrinking(1.0).shrink(s)
+        shrunk, jacobian = Shrinking(1.0).shrink(s)
         np.testing.assert_array_equal(shrunk, s)
         np.testing.assert_array_equal(jacobian, np.eye(2))
-    shrunk, jacobian = _Shrinking(1.0).shrink(np.array([1.0, 0.5]))
+    shrunk, jacobian = Shrinking(1.0).shrink(np.array([1.0, 0.5]))
     np.testing.assert_array_equal(shrunk, [0.75, 0.25])
     np.testing.assert_array_equal(jacobian, [[0.5, -0.5], [-0.5, 0.5]])
 

@@ -275,3 +275,16 @@ def test_long_vectors_of_float32_are_projected_in_double_precision(make):
         ):
             assert (found.dtype, found.shape) == (np.float32, (40, 25))
             np.testing.assert_array_equal(found.ravel(), wanted.astype(np.float32))
+
+
+@pytest.mark.filterwarnings("error")
+def test_points_so_far_out_that_the_radius_is_rounded_off():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n = int(rng.integers(1, 7))
+        x = rng.standard_normal(n) * 10 ** rng.uniform(17, 300)
+        h = 10 ** rng.uniform(-8, 8, n)
+        v = projections.l1_ball(x, h, 1.0)
+        assert np.abs(v).sum() == pytest.approx(1, abs=1e-12)
+        assert (v * x >= 0).all()
+        assert v[np.argmax(h * np.abs(x))] != 0

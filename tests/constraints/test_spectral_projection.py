@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from adafw import NuclearBall, SpectralBall
-from adafw.constraints.nuclear_ball import _Shrinking
-from adafw.constraints.spectral_ball import _Clipping
+from adafw.constraints.nuclear_ball import Shrinking
+from adafw.constraints.spectral_ball import Clipping
 from adafw.constraints.spectral_projection import _Lagrangian, project, projection_derivative
 
 BALLS = pytest.mark.parametrize(
-    "ball", [_Shrinking(2.0), _Clipping(1.0)], ids=["nuclear", "spectral"]
+    "ball", [Shrinking(2.0), Clipping(1.0)], ids=["nuclear", "spectral"]
 )
 
 
@@ -50,7 +50,7 @@ def test_the_error_is_what_it_is_proven_to_be(ball, shape, orders):
 def test_an_even_metric_is_the_euclidean_one():
     rng = np.random.default_rng(2)
     x = 3 * rng.standard_normal((5, 4))
-    for ball, inner in ((NuclearBall(2.0), _Shrinking(2.0)), (SpectralBall(1.0), _Clipping(1.0))):
+    for ball, inner in ((NuclearBall(2.0), Shrinking(2.0)), (SpectralBall(1.0), Clipping(1.0))):
         np.testing.assert_array_equal(ball.project(x, np.full((5, 4), 7.0)), ball.project(x))
         ours = project(x, np.full((5, 4), 7.0), inner, "test")
         np.testing.assert_allclose(ours, ball.project(x), atol=1e-8)
@@ -81,7 +81,7 @@ def test_a_point_just_outside_costs_no_more_than_another(seed, monkeypatch):
     x = rng.standard_normal((10, 10))
     x *= 1.0003 / svd(x, compute_uv=False).sum()
     h = np.where(rng.random((10, 10)) < 0.3, rng.random((10, 10)) + 0.01, 6e-4)
-    v = project(x, h, _Shrinking(1.0), "test")
+    v = project(x, h, Shrinking(1.0), "test")
     assert len(calls) < 150  # about 50; hundreds to thousands if rounding is fought
     assert svd(v, compute_uv=False).sum() <= 1 + 1e-12
     g = h * (v - x)
@@ -96,7 +96,7 @@ def test_the_gap_is_that_of_the_linear_problem(ball):
     x, h = 3 * rng.standard_normal((6, 4)), rng.uniform(0.01, 1, (6, 4))
     problem = _Lagrangian(x, h, ball)
     v = euclidean(rng.standard_normal((6, 4)), ball)
-    whole = NuclearBall(2.0) if isinstance(ball, _Shrinking) else SpectralBall(1.0)
+    whole = NuclearBall(2.0) if isinstance(ball, Shrinking) else SpectralBall(1.0)
     gap = problem.gap(v)
     assert gap == pytest.approx(whole.gap(v, h * (v - x)), rel=1e-12)
     assert problem.length(v) == pytest.approx(np.sqrt(np.sum(h * v * v)))
@@ -151,8 +151,8 @@ def test_how_many_decompositions_uneven_metrics_cost(monkeypatch):
     """Where full steps of Newton's method go too far: shorter ones are tried the same way."""
     calls, svd = [], np.linalg.svd
     monkeypatch.setattr(np.linalg, "svd", lambda *a, **k: calls.append(1) or svd(*a, **k))
-    hard = [(0, _Clipping(1.0), 1), (0, _Clipping(1.0), 3), (5, _Shrinking(2.0), 3),
-            (3, _Clipping(1.0), 3), (5, _Clipping(1.0), 3)]  # fmt: skip
+    hard = [(0, Clipping(1.0), 1), (0, Clipping(1.0), 3), (5, Shrinking(2.0), 3),
+            (3, Clipping(1.0), 3), (5, Clipping(1.0), 3)]  # fmt: skip
     for seed, ball, orders in hard:
         rng = np.random.default_rng(seed)
         x, h = 3 * rng.standard_normal((8, 6)), 10 ** rng.uniform(-orders, orders, (8, 6))

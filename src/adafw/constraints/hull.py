@@ -1,6 +1,7 @@
 """The convex hull of finitely many points."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,21 @@ class Hull(Constraint):
         return arrays.like(np.array(self.vertices.value[0]), point)
 
     def diameter(self, shape: Shape, p: float = 2) -> float:
+        check_sizes(shape, self.shape, "Hull")
+        p = check_order(p)
+        if p not in self._diameters:  # all pairs: steps that ask in every iteration would wait
+            self._diameters[p] = self._diameter(p)
+        return self._diameters[p]
+
+    @cached_property
+    def _diameters(self) -> dict[float, float]:
+        return {}
+
+    def _diameter(self, p: float) -> float:
         from scipy.spatial.distance import cdist
 
-        check_sizes(shape, self.shape, "Hull")
         rows = self.vertices.value.reshape(len(self.vertices.value), -1)
-        kind: dict[str, str | float] = {"metric": "minkowski", "p": check_order(p)}
+        kind: dict[str, str | float] = {"metric": "minkowski", "p": p}
         if np.isinf(p):
             kind = {"metric": "chebyshev"}
         # A slice of the rows at a time: all distances at once could fill the memory.

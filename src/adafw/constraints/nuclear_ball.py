@@ -7,7 +7,7 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import at_least_single, finite, singular_values, svd
 from adafw.called import NEEDED, Called
-from adafw.constraints import projections, spectral_projection
+from adafw.constraints import projections, spectral_newton, spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.lanczos import leading_triplet, spectral_norm_bound
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
@@ -25,7 +25,8 @@ class NuclearBall(RadialSet):
     longer than 200 by a Lanczos method, O(m n) a step, to a relative 1e-10; else, or if `exact`,
     by a singular value decomposition, O(m n min(m, n)). `gap` is certified in either case.
     project: Euclidean by shrinking the singular values, O(m n min(m, n)); in a metric iterative,
-    some hundred decompositions, to a duality gap of 1e-8 of the squared distance or much less.
+    some hundred decompositions, to about 1e-10 of the radius, at worst to a duality gap of 1e-8 of
+    the squared distance.
     """
 
     called = Called("nuclear", "singular values of sum <= radius", {"shape": NEEDED})
@@ -93,7 +94,7 @@ class NuclearBall(RadialSet):
             v = (u * projections.simplex(s, None, self.radius)) @ vt
             return arrays.cast(v, x).reshape(x.shape)
         weights, unit = arrays.host(h).reshape(a.shape), arrays.host(a) / self.radius
-        v = spectral_projection.project(unit, weights, _Shrinking(1.0), "NuclearBall")
+        v = spectral_newton.project(unit, weights, Shrinking(1.0), "NuclearBall")
         return arrays.like(self.radius * v, x).reshape(x.shape)
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ class NuclearBall(RadialSet):
 
 
 @dataclass(frozen=True)
-class _Shrinking(spectral_projection.SingularValueBall):
+class Shrinking(spectral_projection.SingularValueBall):
     """The ball as it acts on singular values: their sum is at most the radius."""
 
     radius: float

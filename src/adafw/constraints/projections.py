@@ -275,10 +275,12 @@ def _shrink_to_sum(a: AnyArray, h: AnyArray | None, total: float) -> AnyArray:
     a = a - _level(a / scale, h, total / scale) * scale / h
     # No entry but those at least this close to the first can stay: the others need no sorting.
     top = xp.argmax(h * a)
-    near = xp.where(h * a > (a[top] - total) * h[top])[0]
+    near = xp.where(h * a >= (a[top] - total) * h[top])[0]  # itself, where `total` is rounded off
     part = a[near] - _level(a[near], h[near], total) / h[near]
     v = xp.zeros_like(a)
     v[near] = xp.where(part > 0, part, xp.zeros_like(part))
+    # So far out that `total` is lost beside any entry, the first has it all.
+    v[top] = xp.where(xp.sum(v) > 0, v[top], xp.ones_like(v[top]))
     return (v * (total / xp.sum(v))).reshape(shape)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from adafw import arrays, checks
 from adafw.arrays import finite, namespace, singular_values, svd
 from adafw.called import NEEDED, Called
-from adafw.constraints import spectral_projection
+from adafw.constraints import spectral_newton, spectral_projection
 from adafw.constraints.base import RadialSet, check_order, excess, metric_like
 from adafw.constraints.matrices import as_matrix, check_point_shape, matrix_shape
 from adafw.typing import AnyArray, AnyDType, AnyNumber, Shape
@@ -20,7 +20,8 @@ class SpectralBall(RadialSet):
     lmo: -radius U V^T over the singular values s_i > eps s_1 max(rows, columns) of g, 0 if g = 0;
     an exact singular value decomposition, O(m n min(m, n)).
     project: Euclidean by clipping the singular values, the same cost; in a metric iterative, some
-    hundred decompositions, to a duality gap of 1e-8 of the squared distance or much less.
+    hundred decompositions, to about 1e-10 of the radius, at worst to a duality gap of 1e-8 of the
+    squared distance.
     """
 
     called = Called("spectral", "singular values <= radius", {"shape": NEEDED})
@@ -77,7 +78,7 @@ class SpectralBall(RadialSet):
             v = (u * namespace(s).clip(s, None, self.radius)) @ vt
             return arrays.cast(v, x).reshape(x.shape)
         weights, unit = arrays.host(h).reshape(a.shape), arrays.host(a) / self.radius
-        v = spectral_projection.project(unit, weights, _Clipping(1.0), "SpectralBall")
+        v = spectral_newton.project(unit, weights, Clipping(1.0), "SpectralBall")
         return arrays.like(self.radius * v, x).reshape(x.shape)
 
     def __repr__(self) -> str:
@@ -86,7 +87,7 @@ class SpectralBall(RadialSet):
 
 
 @dataclass(frozen=True)
-class _Clipping(spectral_projection.SingularValueBall):
+class Clipping(spectral_projection.SingularValueBall):
     """The ball as it acts on singular values: each is at most the radius."""
 
     radius: float

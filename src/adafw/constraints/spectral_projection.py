@@ -26,7 +26,7 @@ class SingularValueBall(ABC):
 
     @abstractmethod
     def shrink(self, s: Matrix) -> tuple[Matrix, Matrix]:
-        """The projection of s onto the ball, and its derivative, a matrix."""
+        """The projection of s onto the ball, and its derivative, the matrix of a projection."""
 
     @abstractmethod
     def support(self, s: Matrix) -> float:
@@ -194,13 +194,14 @@ def project(x: Matrix, h: Matrix, ball: SingularValueBall, name: str) -> Matrix:
 
 
 def projection_derivative(
-    svd: tuple[Matrix, Matrix, Matrix], ball: SingularValueBall
+    svd: tuple[Matrix, Matrix, Matrix], ball: SingularValueBall, root: bool = False
 ) -> tuple[Callable[[Matrix], Matrix], Matrix]:
     """D -> P'(Z) D of the Euclidean projection P at Z = U diag(s) W^T, and about its diagonal.
 
     In the basis of the singular vectors P' multiplies the symmetric part of D by divided
     differences of the shrinkage, the skew part by those of its odd continuation, and what is
-    orthogonal to U by shrink(s) / s.
+    orthogonal to U by shrink(s) / s. With `root` it is the positive root of P', which multiplies
+    by the roots of these; the derivative of `shrink` projects, and is its own root.
     """
     u, s, wt = svd
     shrunk, jacobian = ball.shrink(s)
@@ -209,6 +210,8 @@ def projection_derivative(
     symmetric = _quotient(np.subtract.outer(shrunk, shrunk), np.subtract.outer(s, s), slopes, s[0])
     skew = _quotient(np.add.outer(shrunk, shrunk), np.add.outer(s, s), slopes, s[0])
     outer = _quotient(shrunk, s, slope, s[0])
+    if root:
+        symmetric, skew, outer = (np.sqrt(np.clip(q, 0, 1)) for q in (symmetric, skew, outer))
     np.fill_diagonal(symmetric, 0.0)
     keep, turn = (symmetric + skew) / 2, (symmetric - skew) / 2
 

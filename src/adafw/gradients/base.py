@@ -16,6 +16,10 @@ from adafw.typing import Array, S
 _EPOCHS = 100
 
 
+#: Indices of a batch at most: more would not fit into memory.
+MOST_DRAWN = 2**40
+
+
 class Nothing(TypedDict):
     """The state of what remembers nothing."""
 
@@ -92,6 +96,11 @@ class GradientEstimator(ABC, Generic[S]):
 
 def draw(rng: IndexSource, n_terms: int, size: int) -> NDArray[np.integer[Any]]:
     """i_1 .. i_b, i.i.d. uniform: one call of the generator an iteration."""
+    if size > MOST_DRAWN:
+        raise ValueError(
+            f"batch_size must be at most {MOST_DRAWN} where a batch is drawn, got {float(size):g}; "
+            f"an exact gradient takes {n_terms} terms."
+        )
     batch: NDArray[np.integer[Any]] = np.asarray(rng.integers(0, n_terms, size=size))
     return batch
 

@@ -22,6 +22,8 @@ class SVRF(FromSnapshots):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "k0", checks.integer(self.k0, "k0", 0))
+        if self.k0 > 62:
+            raise ValueError(f"k0 must be at most 62, as snapshots are 2^k0 apart, got {self.k0}.")
 
     def is_snapshot(self, t: int) -> bool:
         """Whether t = 2^(k + k0) - 2^k0 for some k."""

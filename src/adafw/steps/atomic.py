@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adafw import checks
 from adafw.arrays import dot
 from adafw.constraints.base import Constraint
 from adafw.gradients.base import GradientEstimator
@@ -58,6 +59,7 @@ class AtomicStep(Step):
                 f"step_size of {type(self).__name__} must be a rule that descends, such as "
                 f"LineSearch(), ShortStep() or Backtracking(), got {self.step_size!r}."
             )
+        object.__setattr__(self, "lazy", checks.flag(self.lazy, "lazy"))
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self.step_size.check(f, gradient)

@@ -85,7 +85,7 @@ class BoostedStep(Step):
     @property
     def most_lmo_calls(self) -> int:
         # Every round but the last raises a cosine, which starts at -1, by `improvement`.
-        most = math.floor(2 / self.improvement) + 1
+        most = math.floor(min(2 / self.improvement, checks.LARGEST - 1)) + 1
         return most if self.rounds is None else min(most, self.rounds)
 
 

@@ -1,11 +1,12 @@
 """Template 1: a step towards the vertex that the LMO returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 
 from adafw.constraints.base import Constraint
+from adafw.gradients import LuFreund
 from adafw.gradients.base import GradientEstimator
 from adafw.objectives.base import FiniteSum
-from adafw.schedules import OpenLoop, as_schedule, at
+from adafw.schedules import OpenLoop, Schedule, as_schedule, at
 from adafw.steps.base import Step
 from adafw.steps.rules import StepRule
 from adafw.typing import Array, ScheduleLike, StateDict
@@ -38,6 +39,11 @@ class FrankWolfeStep(Step):
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         if isinstance(self.step_size, StepRule):
             self.step_size.check(f, gradient)
+        elif isinstance(gradient, LuFreund) and not _alike(gradient.step_size, self.step_size):
+            raise ValueError(
+                f"LuFreund follows steps of its own step_size, {gradient.step_size!r}, got "
+                f"{self.step_size!r}: give both the same, as LuFreundFW(step_size) does."
+            )
 
     def init(self, x: Array) -> StateDict:
         return {}
@@ -63,6 +69,13 @@ class FrankWolfeStep(Step):
     @property
     def most_lmo_calls(self) -> int:
         return 1
+
+
+def _alike(one: ScheduleLike, other: ScheduleLike) -> bool:
+    """Whether two schedules are one, as far as can be told: functions are what they are."""
+    rules = [made.rule if isinstance(made, Schedule) else made for made in (one, other)]
+    known = [isinstance(rule, float) or is_dataclass(rule) for rule in rules]
+    return rules[0] == rules[1] or not any(known)
 
 
 def _average(g: Array, delta: float, t: int, state: StateDict) -> Array:

@@ -89,6 +89,9 @@ class SlidingStep(Step[Centre]):
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
         self._smoothness(f)
+        shape = constraint.shape if f.shape is None else f.shape
+        if shape is not None:
+            self._diameter(constraint, shape)
 
     def init(self, x: Array) -> Centre:
         return {}
@@ -105,7 +108,7 @@ class SlidingStep(Step[Centre]):
         state: Centre,
     ) -> tuple[Array, Centre]:  # fmt: skip
         now, L = self.rule(t), self._smoothness(f)
-        D = constraint.diameter(x.shape) if self.diameter is None else self.diameter
+        D = self._diameter(constraint, x.shape)
         centre = x if now.restart else state["centre"]
         if not g.any():  # u = c: to where the gradient is 0
             return x + now.gamma * (centre - x), {"centre": centre}
@@ -126,4 +129,23 @@ class SlidingStep(Step[Centre]):
         return self.inner_steps
 
     def _smoothness(self, f: FiniteSum) -> float:
-        return f.smoothness if self.L is None else self.L
+        if self.L is not None:
+            return self.L
+        try:
+            return f.smoothness
+        except TypeError as unknown:
+            raise TypeError(
+                f"SlidingStep needs L, and {f!r} does not know its smoothness constant L; give one "
+                "that holds on the set, as in CGS(L=10.0)."
+            ) from unknown
+
+    def _diameter(self, constraint: Constraint, shape: tuple[int, ...]) -> float:
+        if self.diameter is not None:
+            return self.diameter
+        try:
+            return constraint.diameter(shape)
+        except TypeError as unknown:
+            raise TypeError(
+                f"SlidingStep needs the diameter of the set, which {constraint!r} does not know; "
+                "give it, or a bound above it, as in CGS(diameter=2.0)."
+            ) from unknown

@@ -4,11 +4,13 @@ Q(y) = <m, y - x> + ||y - x||^2_H / (2 eta) is separable, and its minimiser over
 nearest to x - eta m / h in the norm of H. On sets that are hulls of coordinates or of groups of
 them, Q is minimised over the face of the coordinates at hand, those of x and those that beat the
 face's own multiplier, as the LMO's answer does: adding coordinates raises the multiplier, so two
-calls are all, one that names them and one that certifies. A product of intervals needs one
-answer. Elsewhere Q is minimised over the hull of x and the answers kept (Wolfe 1976).
+calls are all, one that names them and one that certifies. So is an lp ball, whose face of use is
+the whole; a product of intervals needs one answer. What is made of sets side by side is solved set
+by set. Elsewhere Q is minimised over the hull of x and the answers kept (`hull_of_answers`).
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,24 +18,27 @@ from numpy.typing import NDArray
 
 from adafw.constraints import (
     Box,
+    Columns,
     GroupBall,
     KSparse,
     L1Ball,
     L2Ball,
     LInfBall,
+    LpBall,
     Product,
+    RMSBall,
     Simplex,
     UnitSimplex,
     projections,
 )
 from adafw.constraints.base import Constraint
 from adafw.constraints.counted import CountedSet
+from adafw.constraints.line_balls import LineBall
+from adafw.constraints.matrices import as_matrix
+from adafw.steps import hull_of_answers
 from adafw.typing import Array
 
 Vector = NDArray[np.floating[Any]]
-
-#: LMO calls after which Q counts as solved where answers are kept one by one.
-MOST = 1000
 
 
 def solve(
@@ -46,29 +51,62 @@ def solve(
     """
     if math.isinf(eta):  # Q is linear
         return constraint.lmo(m)
-    kind = constraint.bare
-    if isinstance(kind, Product):
-        return _blocks(constraint, kind, x, m, h, eta, calls, enough)
+    kind = _by_formula(constraint.bare, x)
+    blocks = _blocks(kind, x)
+    if blocks is not None:
+        return _block_by_block(constraint, blocks, x, m, h, eta, calls, enough)
     if isinstance(kind, LInfBall | Box):
         return _intervals(constraint, x, m, h, eta)
     if isinstance(kind, _Faces):
         return _face(constraint, kind, x, m, h, eta, calls, enough)
-    return _hull(constraint, x, m, h / eta, MOST if calls is None else calls, enough)
+    return hull_of_answers.solve(constraint, x, m, h / eta, calls, enough)
 
 
-def _blocks(
-    constraint: Constraint, product: Product, x: Array, m: Array, h: Array, eta: float,
+#: Balls of an lp norm with formulas of their own, by p.
+_CLASSICAL: dict[float, Callable[[float], Constraint]] = {1: L1Ball, 2: L2Ball, math.inf: LInfBall}
+
+
+def _by_formula(kind: Constraint, x: Array) -> Constraint:
+    """The set by the name under which most is known of it."""
+    if isinstance(kind, LpBall) and kind.p in _CLASSICAL:
+        return _CLASSICAL[kind.p](kind.radius)
+    return L2Ball(kind.radius * math.sqrt(x.size)) if isinstance(kind, RMSBall) else kind
+
+
+# Sets side by side ------------------------------------------------------------------------------
+
+#: Sets, each with the indices of its entries in a flat x, in the shape of its points.
+_Blocks: TypeAlias = list[tuple[Constraint, NDArray[np.intp]]]
+
+
+def _blocks(kind: Constraint, x: Array) -> _Blocks | None:
+    """What the set is made of, if it is made of others."""
+    at = np.arange(x.size)
+    if isinstance(kind, Product):
+        return [(block, places) for block, (places,) in kind.parts(at)]
+    if isinstance(kind, Columns):
+        return [(kind.column, places) for places in at.reshape(x.shape).T]
+    if isinstance(kind, LineBall):
+        matrix, ball = as_matrix(at.reshape(x.shape), kind.matrix, ""), L2Ball(kind.radius)
+        return [(ball, places) for places in (matrix if kind.axis == 0 else matrix.T)]
+    return None
+
+
+def _block_by_block(
+    constraint: Constraint, blocks: _Blocks, x: Array, m: Array, h: Array, eta: float,
     calls: int | None, enough: float | None,
 ) -> Array:  # fmt: skip
-    """Set by set; a call of the product's LMO is one of each."""
-    done, most = [], 0
-    for block, (point, linear, metric) in product.parts(x, m, h):
+    """Set by set; a call of the whole set's LMO is one of each, its gap the sum of theirs."""
+    y, most = np.empty(x.size, x.dtype), 0
+    share = None if enough is None else enough / len(blocks)
+    flat_x, flat_m, flat_h = x.reshape(-1), m.reshape(-1), h.reshape(-1)
+    for block, at in blocks:
         counted = CountedSet(block)
-        done.append(solve(counted, point, linear, metric, eta, calls, enough).reshape(-1))
+        y[at] = solve(counted, flat_x[at], flat_m[at], flat_h[at], eta, calls, share)
         most = max(most, counted.lmo_calls)
     if isinstance(constraint, CountedSet):
         constraint.lmo_calls += most
-    return np.concatenate(done)
+    return y.reshape(x.shape)
 
 
 def _intervals(constraint: Constraint, x: Array, m: Array, h: Array, eta: float) -> Array:
@@ -79,7 +117,7 @@ def _intervals(constraint: Constraint, x: Array, m: Array, h: Array, eta: float)
 
 # Faces of coordinates ---------------------------------------------------------------------------
 
-_Faces: TypeAlias = L1Ball | Simplex | UnitSimplex | L2Ball | GroupBall | KSparse
+_Faces: TypeAlias = L1Ball | Simplex | UnitSimplex | L2Ball | LpBall | GroupBall | KSparse
 
 
 def _face(
@@ -105,7 +143,7 @@ def _face(
 
 
 def _whole_groups(kind: _Faces, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    if isinstance(kind, L2Ball):
+    if isinstance(kind, L2Ball | LpBall):  # round: their only face of use is the whole
         return np.ones_like(chosen)
     if not isinstance(kind, GroupBall):
         return chosen
@@ -149,76 +187,3 @@ def _beats(kind: _Faces, slopes: Vector, y: Vector, chosen: NDArray[np.bool_]) -
     if isinstance(kind, Simplex):
         return slopes < float(np.vdot(slopes, y)) / kind.radius
     return (np.abs(slopes) if isinstance(kind, L1Ball) else -slopes) > price
-
-
-# Hulls of answers -------------------------------------------------------------------------------
-
-
-def _hull(
-    constraint: Constraint, x: Array, m: Array, w: Array, calls: int, enough: float | None
-) -> Array:
-    """Wolfe's method from x: Q over the affine hull of the points kept, dropping what goes below 0.
-
-    It ends with Q's gap at rounding level, and exactly on polytopes.
-    """
-    aim = x - m / w
-    if constraint.violation(aim) == 0:
-        return aim
-    eps = 8 * float(np.finfo(x.dtype).eps)
-    points, weights = np.zeros((1, x.size), x.dtype), np.ones(1)  # relative to x
-    linear, gram = np.zeros(1), np.zeros((1, 1))
-    y, best = np.zeros(x.size, x.dtype), math.inf
-    flat_m, flat_w = m.reshape(-1), w.reshape(-1)
-    for _ in range(calls):
-        slopes = flat_m + flat_w * y
-        v = (constraint.lmo(slopes.reshape(x.shape)) - x).reshape(-1)
-        gap = float(np.vdot(slopes, y - v))
-        noise = eps * float(np.abs(slopes) @ (np.abs(y) + np.abs(v) + np.abs(x.reshape(-1))))
-        if not gap > max(noise, enough or 0.0):
-            break
-        if (points == v).all(axis=1).any():  # it is in the hull: rounding is all there is
-            break
-        image = flat_w * v
-        row = points @ image
-        gram = np.block([[gram, row[:, None]], [row[None, :], np.array([[v @ image]])]])
-        points, linear = np.vstack([points, v]), np.append(linear, flat_m @ v)
-        weights = np.append(weights, 0.0)
-        weights, kept = _best_weights(gram, linear, weights)
-        points, linear, gram = points[kept], linear[kept], gram[np.ix_(kept, kept)]
-        y = (weights @ points).astype(x.dtype, copy=False)
-        value = float(flat_m @ y + y @ (flat_w * y) / 2)
-        if not value < best:
-            break
-        best = value
-    return x + y.reshape(x.shape)
-
-
-def _best_weights(
-    gram: NDArray[Any], linear: NDArray[Any], weights: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The weights >= 0 of sum 1 that minimise <a, G a> / 2 + <linear, a>, and which are kept."""
-    kept = np.arange(len(weights))
-    for _ in range(4 * len(weights)):
-        k = kept.size
-        system = np.ones((k + 1, k + 1))
-        part = gram[np.ix_(kept, kept)]
-        unit = float(np.trace(part)) / k or 1.0
-        system[:k, :k], system[k, k] = part / unit, 0.0
-        right = np.append(-linear[kept] / unit, 1.0)
-        best = np.linalg.lstsq(system, right, rcond=1e-15)[0][:k]
-        now = weights[kept]
-        if (best > 0).all():
-            return best / best.sum(), kept
-        down = best <= 0
-        shares = np.divide(now, now - best, out=np.full(k, np.inf), where=down & (now > best))
-        share = min(1.0, float(shares.min()))
-        now = now + share * (best - now)
-        now[shares <= share] = 0.0
-        fresh = now > 0
-        if fresh.all():  # rounding: nothing reached 0
-            fresh[int(np.argmin(best))] = False
-        weights = weights.copy()
-        weights[kept] = np.where(fresh, now, 0.0)
-        kept = kept[fresh]
-        weights[kept] /= weights[kept].sum()
-    return weights[kept], kept

@@ -80,6 +80,23 @@ class DataConstants(_Table):
         self._check()
 
 
+def check_problem(f: object, constraint: object) -> None:
+    """Refuses what is no objective, or no set."""
+    if not isinstance(f, FiniteSum):
+        raise TypeError(f"f must be an objective such as adafw.LinearModel, got {f!r}.")
+    if not isinstance(constraint, Constraint):
+        raise TypeError(f"constraint must be a set such as adafw.L1Ball(1.0), got {constraint!r}.")
+
+
+def check_known(given: object, kind: type[Constants | DataConstants], name: str) -> None:
+    """Refuses constants that are not of this kind; None asks for them to be computed."""
+    if given is not None and not isinstance(given, kind):
+        raise TypeError(
+            f"{name} must be a theory.{kind.__name__}, or None to have them computed, "
+            f"got {given!r}."
+        )
+
+
 def constants(
     f: FiniteSum,
     constraint: Constraint,
@@ -94,6 +111,7 @@ def constants(
     convex f: on the range of <a_i, x> over the set, |phi_i'| is largest at one of the two ends.
     Cost: two LMO calls a row, none on the l1, l2 and linf ball.
     """
+    check_problem(f, constraint)
     exact = []
     if smoothness is None:
         s = _separable(f, "smoothness")
@@ -123,6 +141,7 @@ def data_constants(
     same ranges over i: on the linf ball 2 radius sum_ij |a_ij|. Cost: two LMO calls a row, none
     on the l1, l2 and linf ball.
     """
+    check_problem(f, constraint)
     s = _separable(f, "the constants of Theorem 3.7")
     exact = ["data_diameter_inf"]
     if curvature is None:
@@ -202,6 +221,6 @@ def _separable(f: FiniteSum, name: str) -> SeparableSum:
     if not f.separable:
         raise TypeError(
             f"computing {name} needs terms phi_i(<a_i, x>), as in LinearModel, got {f!r}; give the "
-            "number instead."
+            "number instead, as in theory.constants(f, set, smoothness=1.0, gradient_bound=1.0)."
         )
     return cast(SeparableSum, f)

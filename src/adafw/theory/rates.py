@@ -10,7 +10,12 @@ from adafw.gradients import GradientEstimator
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import OpenLoop, Power, Stages, as_schedule, at
 from adafw.steps import FrankWolfeStep, HazanLuo, LanZhou, SlidingStep
-from adafw.theory.problem_constants import Constants, constants
+from adafw.theory.problem_constants import (
+    Constants,
+    check_known,
+    check_problem,
+    constants,
+)
 from adafw.theory.theorems import Guarantee, effective_batch
 from adafw.typing import ScheduleLike
 
@@ -93,6 +98,7 @@ def frank_wolfe(
     Mokhtari et al. 2020, Beznosikov et al. 2024, Nazykov et al. 2024); here they are summed.
     """
     c = _known(f, constraint, known)
+    _check_estimate(gradient)
     gamma = as_schedule(step_size, "step_size", 0, 1)
     LD = c.smoothness * c.diameter
 
@@ -121,6 +127,7 @@ def variances(
     s^2 = (1 - p) y^2 / b. PAGE: s^2 <- (1 - p) (s^2 + a^2 / b). Momentum:
     s^2 <- (1 - rho)^2 (s + a)^2 + rho^2 G^2 / b.
     """
+    _check_estimate(gradient)
     rule = as_schedule(gamma, "step_size", 0, 1)
     m, found = n_terms, []
     square = 0.0
@@ -149,9 +156,13 @@ def variances(
             before = c.gradient_bound if t == 0 else math.sqrt(square) + a
             square = (1 - rho) ** 2 * before**2 + noise
             found.append(square)
-        else:
-            raise TypeError(f"gradient must be SAGA, LSVRG, PAGE or Momentum, got {gradient!r}.")
     return found
+
+
+def _check_estimate(gradient: object) -> None:
+    known = gradients.SAGA | gradients.LSVRG | gradients.PAGE | gradients.Momentum
+    if not isinstance(gradient, known):
+        raise TypeError(f"gradient must be SAGA, LSVRG, PAGE or Momentum, got {gradient!r}.")
 
 
 def _chance(gradient: gradients.LSVRG | gradients.PAGE, t: int, m: int, default: float) -> float:
@@ -162,6 +173,8 @@ def _chance(gradient: gradients.LSVRG | gradients.PAGE, t: int, m: int, default:
 
 
 def _known(f: FiniteSum, constraint: Constraint, known: Constants | None) -> Constants:
+    check_problem(f, constraint)
+    check_known(known, Constants, "known")
     if not f.convex:
         raise ValueError("these rates are about convex objectives; use theorem_3_3.")
     return constants(f, constraint) if known is None else known

@@ -17,7 +17,14 @@ from adafw.objectives import SeparableSum
 from adafw.objectives.base import FiniteSum
 from adafw.schedules import BatchSizeLike, OpenLoop, Power, Scaled, as_schedule, at
 from adafw.steps import AdaptiveStep
-from adafw.theory.problem_constants import Constants, DataConstants, constants, data_constants
+from adafw.theory.problem_constants import (
+    Constants,
+    DataConstants,
+    check_known,
+    check_problem,
+    constants,
+    data_constants,
+)
 from adafw.typing import Array, ScheduleLike
 
 
@@ -54,8 +61,8 @@ def theorem_3_1(
     gamma_t = 2 / (t + 2). `lower` and `upper` (lambda_t^-, lambda_t^+) clip the `metric`,
     `inner_steps` (K); `constants` are computed from f and the set unless given.
     """
-    _check_convex(f, "3.1")
     c = _constants(f, constraint, constants)
+    _check_convex(f, "3.1")
     LD = c.smoothness * c.diameter
     gradient = gradients.Minibatch(Power((c.gradient_bound / LD) ** 2, 2, shift=2))
     clipped, kappa = _clipped(metric, lower, upper)
@@ -130,8 +137,8 @@ def theorem_3_5(
     without a cap (Remark 3.6; the theorem is k0 = 0); eta_t = lower_t / L; gamma_t = 2 / (t + 2).
     Other parameters as in Theorem 3.1.
     """
-    _check_convex(f, "3.5")
     c = _constants(f, constraint, constants)
+    _check_convex(f, "3.5")
     clipped, kappa = _clipped(metric, lower, upper)
     k0 = checks.integer(k0, "k0", 0)
     step = _step(clipped, c.smoothness, OpenLoop(), inner_steps)
@@ -168,6 +175,8 @@ def theorem_3_7(
     `batch_size` (b): m // 100 if None; `x0`: the set's start if None, where alpha_0 comes from.
     Other parameters as in Theorem 3.1.
     """
+    check_problem(f, constraint)
+    check_known(constants, DataConstants, "constants")
     _check_convex(f, "3.7")
     gradients.CSFW().check(f)
     c = data_constants(f, constraint) if constants is None else constants
@@ -243,6 +252,8 @@ def _step(clipped: Clipped, L: float, max_step: ScheduleLike, inner_steps: int) 
 
 
 def _constants(f: FiniteSum, constraint: Constraint, given: Constants | None) -> Constants:
+    check_problem(f, constraint)
+    check_known(given, Constants, "constants")
     return constants(f, constraint) if given is None else given
 
 
