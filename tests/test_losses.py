@@ -81,3 +81,37 @@ def test_what_a_loss_inherits_it_knows():
 
     assert (Same.has_second, Same.has_probabilities) == (True, True)
     assert (Less.has_second, Less.has_probabilities) == (True, False)
+
+
+WIDENED = [losses.Logistic(), losses.Huber(0.5), losses.SmoothedHinge(0.5), losses.Poisson()]
+
+
+@pytest.mark.parametrize("loss", WIDENED, ids=lambda loss: type(loss).__name__)
+def test_a_stretched_loss_has_the_same_slopes_far_out_and_bends_over_a_wider_range(loss):
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], 40) if loss.task == "classification" else rng.poisson(2.0, 40) + 0.0
+    z = 3 * rng.standard_normal(40)
+    assert np.allclose(loss.stretched(1.0).slope(z, y), loss.slope(z, y), atol=1e-12)
+    assert np.allclose(loss.stretched(1.0).value(z, y), loss.value(z, y), atol=1e-12)
+    wide = loss.stretched(10.0)
+    ends = (wide.value(z + 1e-5, y) - wide.value(z - 1e-5, y)) / 2e-5
+    assert np.allclose(wide.slope(z, y), ends, atol=1e-7)
+    bends = (wide.slope(z + 1e-5, y) - wide.slope(z - 1e-5, y)) / 2e-5
+    assert np.allclose(wide.second(z, y), bends, atol=1e-7)
+    assert np.allclose(wide.slope(z - 1e4, y), loss.slope(z - 1e4, y))
+    assert 0 < wide.second(z, y).max() < loss.second(z, y).max()
+
+
+def test_how_far_predictions_are_from_where_a_loss_bends():
+    z, y = np.array([-40.0, 40.0, 80.0]), np.array([1.0, -1.0, 1.0])
+    assert losses.Logistic().stretch(z, y) == pytest.approx(160 / 3 / 4)
+    assert losses.Huber(0.5).stretch(z, y) == pytest.approx(82)
+    assert losses.SmoothedHinge(0.5).stretch(z, y) == pytest.approx(82)
+    counts = np.array([np.e**2, 0.0, 0.0])
+    # The furthest row above ln y; those below their count on average.
+    assert losses.Poisson().stretch(np.array([2.0, -90.0, 80.0]), counts) == pytest.approx(20)
+    assert losses.Poisson().stretch(np.array([-78.0, -90.0, 0.0]), counts) == pytest.approx(20)
+    assert losses.Poisson().stretch(z, np.zeros(3)) == pytest.approx(20)
+    for loss in (losses.Squared(), losses.SquaredHinge()):
+        assert loss.stretch(z, y) == 0
+        assert loss.stretched(3.0) is loss

@@ -164,6 +164,8 @@ class _Loop:
     def run(self, s: State) -> str:
         """Iterates until something ends the run, and says what: the status."""
         clock = self.clock = Clock(s.cpu_seconds, s.wall_seconds)
+        if not s.t and not s.records:
+            self._begin(s)
         self.finite_x = s.x.copy()  # a copy, as fast paths move s.x in place
         self.most = _FIRST
         while True:
@@ -182,6 +184,12 @@ class _Loop:
                 self.interrupts.again()  # raised inside an iteration: the state is torn
             if self.bar.due():
                 self.bar.update(s, self.n_terms, self.limits.share(s, self.n_terms))
+
+    def _begin(self, s: State) -> None:
+        """Moves to where the algorithm begins, should that not be x0."""
+        with self.clock:
+            s.x = self.algorithm.step.begin(self.f, self.constraint, s.x)
+        s.cpu_seconds, s.wall_seconds = self.clock.cpu, self.clock.wall
 
     @property
     def n_terms(self) -> int:
@@ -250,7 +258,7 @@ class _Loop:
         """
         if not (self.algorithm.step.dear and self.tolerance > 0 and self._shares_gradients(s)):
             return False
-        with self.clock:
+        with self.clock, np.errstate(over="ignore", invalid="ignore"):
             _, g = self.f.value_and_gradient(s.x)
         s.cpu_seconds, s.wall_seconds = self.clock.cpu, self.clock.wall
         return bool(np.isfinite(g).all()) and self.constraint.gap(s.x, g) <= self.tolerance
@@ -267,7 +275,7 @@ class _Loop:
         """
         if not self._shares_gradients(s):
             return self.recorder.measure(s)
-        with self.clock:
+        with self.clock, np.errstate(over="ignore", invalid="ignore"):
             self.f.value_and_gradient(s.x)
         s.cpu_seconds, s.wall_seconds = self.clock.cpu, self.clock.wall
         return self.recorder.measure(s)

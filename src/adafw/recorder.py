@@ -212,7 +212,8 @@ class Recorder:
         # In float64 whatever dtype the run has: in float32 the gap would be rounding error near
         # the minimum, and no certificate.
         x = s.x.astype(np.float64, copy=False)
-        value, g = self.f.value_and_gradient(x)
+        with np.errstate(over="ignore", invalid="ignore"):  # told by the status, not by warnings
+            value, g = self.f.value_and_gradient(x)
         gap = math.nan
         if np.isfinite(value) and np.isfinite(g).all():
             gap = self.constraint.gap(x, g)

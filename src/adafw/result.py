@@ -108,6 +108,11 @@ def conclude(
         message = f"{status}: {used:.6g} of {allowed:g} used"
     elif status == "converged":
         message = f"converged: gap {last.gap:.3e} <= {tolerance:g}"
+    elif status == "diverged" and not math.isfinite(last.value):
+        message = (
+            "diverged: the value at the start is infinite or NaN; give an x0 where it is finite, "
+            "or a smaller set"
+        )
     elif status == "diverged":
         message = (
             "diverged: a value or gradient became infinite or NaN; x is the last iterate known to "

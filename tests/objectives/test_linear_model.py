@@ -267,3 +267,14 @@ def test_bends_are_no_less_than_on_the_way_and_finite():
     met = f.bends(z, [np.array([1.0, -1.0, 1e-9, 800.0]), np.array([2.0, 0.5, 0.0, 0.1])])
     second = (np.e**2 - 1) / 2, (np.sqrt(np.e) - 1) / 0.5
     np.testing.assert_allclose(met, [second[0], second[1], 1.0, (np.exp(0.1) - 1) / 0.1])
+
+
+def test_a_row_of_weight_zero_counts_for_nothing_where_its_loss_is_infinite():
+    A = np.array([[1.0], [2.0], [1e3]])
+    f = adafw.LinearModel(A, [1.0, 2.0, 0.0], losses.Poisson(), [1.0, 1.0, 0.0])
+    without = adafw.LinearModel(A[:2], [1.0, 2.0], losses.Poisson())
+    x = np.ones(1)
+    assert f.value(x) == pytest.approx(without.value(x), rel=1e-15)
+    assert np.allclose(f.gradient(x), without.gradient(x), rtol=1e-15)
+    assert np.allclose(f.gradient(x, np.arange(3)), f.gradient(x), rtol=1e-15)
+    assert np.allclose(f.hessian(x), without.hessian(x), rtol=1e-15)

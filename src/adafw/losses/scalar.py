@@ -68,6 +68,18 @@ class Loss(ABC):
         """A number <= min_z l(z, y_i), rounding included, for every i."""
         return np.full(y.shape, self.lower_bound)
 
+    def stretch(self, z: Vector, y: Vector) -> float:
+        """How many times as wide the loss had to bend for predictions z to be near; 0 if unknown.
+
+        Far from where a loss bends it is flat, or so steep that its second derivative tells of
+        next to nothing: Newton steps then get nowhere.
+        """
+        return 0.0
+
+    def stretched(self, times: float) -> "Loss":
+        """A loss with the same slopes far out that bends over so many times as wide a range."""
+        return self
+
     def mean(self, z: Vector) -> Vector:
         """What a regression predicts at z: the mean of y, of which z is a function."""
         return z
@@ -121,6 +133,12 @@ class Logistic(Loss):
         from scipy.special import expit
 
         return expit(z) * expit(-z)
+
+    def stretch(self, z: Vector, y: Vector) -> float:
+        return float(np.mean(np.abs(z))) / 4
+
+    def stretched(self, times: float) -> Loss:
+        return Stretched(self, times)
 
     def probabilities(self, z: Vector) -> Vector:
         """The logistic function of z, as two columns, or normalised over the classes."""
@@ -186,6 +204,12 @@ class Huber(Loss):
     def second(self, z: Vector, y: Vector) -> Vector:
         return np.where(np.abs(z - y) < self.delta, z.dtype.type(2), z.dtype.type(0))
 
+    def stretch(self, z: Vector, y: Vector) -> float:
+        return float(np.median(np.abs(z - y))) / self.delta
+
+    def stretched(self, times: float) -> Loss:
+        return Stretched(self, times)
+
 
 @dataclass(frozen=True)
 class SmoothedHinge(Loss):
@@ -221,6 +245,12 @@ class SmoothedHinge(Loss):
         inside = (s > 0) & (s < self.width)
         return np.where(inside, z.dtype.type(self.curvature), z.dtype.type(0))
 
+    def stretch(self, z: Vector, y: Vector) -> float:
+        return float(np.median(np.abs(1 - y * z))) / self.width
+
+    def stretched(self, times: float) -> Loss:
+        return SmoothedHinge(self.width * times)
+
     def check(self, y: Vector) -> None:
         _check_signs(y, "SmoothedHinge")
 
@@ -254,6 +284,15 @@ class Poisson(Loss):
         log = np.log(np.where(y > 0, y, 1.0))
         return y * (1 - log) - 4 * np.finfo(np.float64).eps * y * (1 + np.abs(log))
 
+    def stretch(self, z: Vector, y: Vector) -> float:
+        """The row furthest above rules all others; those below that count have no curvature."""
+        off = z - np.log(np.maximum(y, 1))
+        below = float(np.mean(np.maximum(-off, 0), where=y > 0)) if y.any() else 0.0
+        return max(float(off.max()), below) / 4
+
+    def stretched(self, times: float) -> Loss:
+        return StretchedPoisson(times)
+
     def mean(self, z: Vector) -> Vector:
         """exp(z)."""
         with np.errstate(over="ignore"):
@@ -262,6 +301,56 @@ class Poisson(Loss):
     def check(self, y: Vector) -> None:
         if (y < 0).any():
             raise ValueError(f"Poisson takes targets y >= 0, got {y.min():g}.")
+
+
+@dataclass(frozen=True)
+class Stretched(Loss):
+    """T l(z / T, y) for another loss l, or T l(z / T, y / T) where that knows z - y alone."""
+
+    loss: Loss
+    times: float
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        """That of l / T."""
+        return self.loss.curvature / self.times
+
+    def _own(self, y: Vector) -> Vector:
+        return y / self.times if self.loss.residual else y
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        return self.times * self.loss.value(z / self.times, self._own(y))
+
+    def slope(self, z: Vector, y: Vector) -> Vector:
+        return self.loss.slope(z / self.times, self._own(y))
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        return self.loss.second(z / self.times, self._own(y)) / self.times
+
+
+@dataclass(frozen=True)
+class StretchedPoisson(Loss):
+    """T q exp((z - ln q) / T) - y z with q = max(y, 1): `Poisson` for T = 1.
+
+    Minima stay at ln y for y >= 1.
+    """
+
+    times: float
+    curvature: ClassVar[float] = np.inf  # type: ignore[misc]
+
+    def _mean(self, z: Vector, y: Vector) -> Vector:
+        q = np.maximum(y, 1)
+        with np.errstate(over="ignore"):
+            return q * np.exp((z - np.log(q)) / self.times)
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        return self.times * self._mean(z, y) - y * z
+
+    def slope(self, z: Vector, y: Vector) -> Vector:
+        return self._mean(z, y) - y
+
+    def second(self, z: Vector, y: Vector) -> Vector:
+        return self._mean(z, y) / self.times
 
 
 def _check_signs(y: Vector, name: str) -> None:

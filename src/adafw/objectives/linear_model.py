@@ -1,5 +1,6 @@
 """Empirical risk of a linear model."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,7 +63,10 @@ class TermPull:
 
     def slopes(self, z: NDArray[Any]) -> NDArray[Any]:
         slopes = self.loss.slope(z + self.shift if self.shift else z, self.y)
-        return slopes if self.term_weights is None else slopes * self.term_weights
+        if self.term_weights is None:
+            return slopes
+        # Of weight 0, infinite ones too are 0.
+        return np.where(self.term_weights > 0, slopes, 0) * self.term_weights
 
     def weights(self, slopes: NDArray[Any]) -> NDArray[Any]:
         weights = slopes / self.scale
@@ -209,9 +213,7 @@ class LinearModel(SeparableSum):
 
     def slopes_at(self, z: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
         slopes = self.loss.slope(z, self.y if batch is None else self.y[batch])
-        if self._weights is not None:
-            slopes = slopes * (self._weights if batch is None else self._weights[batch])
-        return slopes
+        return self._weighed(slopes, batch)
 
     def pull(
         self,
@@ -235,8 +237,7 @@ class LinearModel(SeparableSum):
 
     def seconds_at(self, z: NDArray[Any]) -> NDArray[Any]:
         """phi_i''(z_i) for all i."""
-        seconds = self.loss.second(z, self.y)
-        return seconds if self._weights is None else seconds * self._weights
+        return self._weighed(self.loss.second(z, self.y))
 
     def value_at(self, z: NDArray[Any]) -> float:
         """The mean loss of predictions z; the same bits as in `curves_at`."""
@@ -339,9 +340,16 @@ class LinearModel(SeparableSum):
 
     def mean(self, terms: NDArray[Any]) -> float:
         """sum_i w_i terms_i / sum_i w_i."""
-        if self._weights is not None:
-            terms = terms * self._weights
-        return float(np.mean(terms, dtype=np.float64))
+        return float(np.mean(self._weighed(terms), dtype=np.float64))
+
+    def _weighed(self, terms: NDArray[Any], batch: Batch = None) -> NDArray[Any]:
+        """Terms times their weights; of weight 0, infinite ones too are 0."""
+        if self._weights is None:
+            return terms
+        weights = self._weights if batch is None else self._weights[batch]
+        if not math.isfinite(self.loss.curvature):
+            terms = np.where(weights > 0, terms, 0)
+        return np.asarray(terms * weights)
 
     def _at(self, x: Array, whole: bool = False) -> "_Point":
         """What is known of x; with the gradient, if it is asked for and costs no second pass."""

@@ -41,6 +41,10 @@ class Step(ABC, Generic[S]):
     def init(self, x: Array) -> S:
         """The state before t = 0."""
 
+    def begin(self, f: FiniteSum, constraint: Constraint, x: Array) -> Array:
+        """Where a run from x begins, before anything is measured: x, unless f is infinite there."""
+        return x
+
     def query(self, x: Array, t: int, state: S) -> Array:
         """The point at which iteration t asks for the gradient: x, unless the step says another."""
         return x

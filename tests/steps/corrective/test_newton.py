@@ -127,6 +127,24 @@ def test_a_matrix_without_a_factor_has_none():
     assert faces.factor(np.arange(2), model) is None
 
 
+def test_where_weights_keep_their_sum_a_combination_that_tells_nothing_does_no_harm():
+    """H of three atoms from two rows is singular, but not where sum u stays."""
+    B = np.random.default_rng(0).standard_normal((2, 3))
+    H, slopes, s = B.T @ B, np.array([1.0, -1.0, 0.5]), 0.0
+    model = AtomModel(H, np.diag(H).copy(), np.ones(3), np.zeros(3), 0.0)
+    upper = np.triu(Faces().factor(np.arange(3), model, tight=True))
+    K = upper.T @ upper
+    s = K[0, 1] - H[0, 1]
+    assert s > 0
+    np.testing.assert_allclose(K, H + s, atol=1e-13)
+    solve = np.linalg.inv(K)
+    d = -solve @ slopes
+    d -= solve.sum(axis=1) * (d.sum() / solve.sum())
+    pull = H @ d + slopes  # level, as at a minimiser with the sum held
+    assert np.ptp(pull) < 1e-12
+    assert abs(d.sum()) < 1e-12
+
+
 def dense(chosen, m=50, n=12, seed=0):
     A = np.random.default_rng(seed).standard_normal((m, n))
     return DenseWorking(A[:, chosen], np.asarray(chosen)), A[:, chosen]

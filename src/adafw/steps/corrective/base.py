@@ -37,6 +37,8 @@ class Memory(TypedDict, total=False):
     stuck: int
     #: Of vertices or of a hull, or rates of the outer steps.
     weights: NDArray[Any]
+    #: How many times the loss is to be stretched in the next iteration.
+    stretch: float
     #: The last gap, the word of a shuffle, the factors of a matrix.
     gap: float
     word: int

@@ -36,16 +36,25 @@ class Faces:
         """The matrix has changed."""
         self._factor = None
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
-        """Of the model on these atoms; None if there is none."""
+    def factor(
+        self, face: NDArray[np.int64], model: AtomModel, tight: bool = False
+    ) -> Vector | None:
+        """Of the model on these atoms; None if there is none.
+
+        `tight`: of H + s 1 1^T with s > 0, which is the same where sum u stays, and is no closer
+        to singular than H is there; atoms of which one combination tells nothing are the rule where
+        few rows bend.
+        """
         from scipy.linalg.lapack import dpotrf
 
         from adafw.kernels.working_set import face_matrix
 
-        key = (face, model.signs[face], model.mixed[face])
+        key = (face, model.signs[face], model.mixed[face], np.array([tight]))
         if self._factor is None or not all(map(np.array_equal, key, self._face)):
             matrix = np.zeros((face.size, face.size))
             face_matrix(model, face, matrix)
+            if tight:
+                matrix += float(matrix.diagonal().mean())
             # Its lower triangle by rows is an upper one by columns, LAPACK's own order; what
             # scipy.linalg asks before each call takes longer than the factor of a small face.
             self._factor, failed = dpotrf(matrix.T, clean=False, overwrite_a=True)
@@ -82,8 +91,10 @@ class Curvature(Protocol):
     def model(self, signs: Vector, free: bool) -> AtomModel:
         """The model's Hessian in the weights."""
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
-        """Of the model on these atoms; None if there is none."""
+    def factor(
+        self, face: NDArray[np.int64], model: AtomModel, tight: bool = False
+    ) -> Vector | None:
+        """As that of `Faces`."""
 
 
 class Gram:
@@ -179,9 +190,11 @@ class Gram:
         diagonal_of(self.matrix, self.diagonal, mixed, total, diagonal)
         return AtomModel(self.matrix, diagonal, signs, mixed, total)
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
-        """Of the model on these atoms; None if there is none."""
-        return self.faces.factor(face, model)
+    def factor(
+        self, face: NDArray[np.int64], model: AtomModel, tight: bool = False
+    ) -> Vector | None:
+        """As that of `Faces`."""
+        return self.faces.factor(face, model, tight)
 
     def save(self) -> Memory:
         """For the next iteration, whose working set shares most of this one."""

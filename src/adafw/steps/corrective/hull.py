@@ -11,6 +11,7 @@ from adafw.constraints.base import Constraint
 from adafw.objectives import LinearModel
 from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
+from adafw.rows import Rows
 from adafw.rows.working import DenseWorking
 from adafw.steps.corrective.base import Corrector, Memory
 from adafw.steps.corrective.gram import Gram
@@ -36,8 +37,8 @@ class HullCorrector(Corrector[Linear]):
     rehearsed = True
 
     def __init__(self) -> None:
-        # (vertices, A a_j of those that take part) of the last hull, for each model in use.
-        self._images: WeakKeyDictionary[LinearModel, tuple[Vector, dict[int, Vector]]] = (
+        # (vertices, A a_j of those that take part) of the last hull, for the rows in use.
+        self._images: WeakKeyDictionary[Rows, tuple[Vector, dict[int, Vector]]] = (
             WeakKeyDictionary()
         )
 
@@ -95,10 +96,10 @@ class HullCorrector(Corrector[Linear]):
 
     def _columns(self, model: LinearModel, vertices: Vector, chosen: NDArray[np.int64]) -> Vector:
         """A a_j of the chosen vertices, side by side."""
-        hull, known = self._images.get(model, (None, {}))
+        hull, known = self._images.get(model.rows, (None, {}))
         if hull is not vertices:  # the j-th vertex of another hull is another point
             known = {}
-            self._images[model] = (vertices, known)
+            self._images[model.rows] = (vertices, known)
         rows = model.rows.plain[0]
         for j in chosen:
             if int(j) not in known:

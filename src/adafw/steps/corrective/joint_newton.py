@@ -136,5 +136,7 @@ class JointGram:
         diagonal = np.maximum(own, 1e-14 * full) * (1 + 1e-10) + 1e-300
         return AtomModel(self.matrix, diagonal, signs, np.zeros(signs.size), 0.0)
 
-    def factor(self, face: NDArray[np.int64], model: AtomModel) -> Vector | None:
-        return self.faces.factor(face, model)
+    def factor(
+        self, face: NDArray[np.int64], model: AtomModel, tight: bool = False
+    ) -> Vector | None:
+        return self.faces.factor(face, model, tight)

@@ -183,13 +183,13 @@ def _on_face(
         face = np.flatnonzero(u > 0)
         if face.size < 2:
             return slack
-        factor = gram.factor(face, model)
+        tight = not (open_ and slack > 0)
+        factor = gram.factor(face, model, tight)
         if factor is None:
             return slack  # the model cannot tell the atoms apart: pairwise steps can
         sides = np.column_stack([-slopes[face], np.ones(face.size)])
         solved, _ = dpotrs(factor, sides)
         d, along = solved[:, 0], solved[:, 1]
-        tight = not (open_ and slack > 0)
         for _ in range(2 * tight):  # sum u stays; what cancels leaves rounding, and is taken again
             d = d - along * (d.sum() / along.sum())
         if not np.isfinite(d).all():

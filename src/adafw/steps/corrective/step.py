@@ -10,6 +10,7 @@ from adafw.constraints import Box, GroupBall, L1Ball, L2Ball, LInfBall, NuclearB
 from adafw.constraints.base import Constraint
 from adafw.gradients import Full, GradientEstimator
 from adafw.objectives.base import FiniteSum
+from adafw.objectives.kinds import Linear
 from adafw.steps.base import Step
 from adafw.steps.corrective.atoms import AtomCorrector
 from adafw.steps.corrective.base import AnyCorrector, Memory
@@ -23,6 +24,7 @@ from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.remembering import renew
 from adafw.steps.corrective.sample import solved_on_sample
 from adafw.steps.corrective.secants import STUCK
+from adafw.steps.corrective.stretched import finite_start, stretch, unstretched
 from adafw.typing import Array, MatrixLike
 
 _LARGE = 1e308
@@ -58,6 +60,7 @@ class CorrectiveStep(Step[Memory]):
         "related": (int, 0, 1), "stuck": (int, 0, STUCK - 1), "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
         "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
+        "stretch": (float, 0, _LARGE),
     })  # fmt: skip
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
@@ -80,6 +83,9 @@ class CorrectiveStep(Step[Memory]):
             rehearse(corrector, f, constraint, x)
         corrector.prepare(f, x, state)
 
+    def begin(self, f: FiniteSum, constraint: Constraint, x: Array) -> Array:
+        return finite_start(corrector_for(f, constraint), f, constraint, x)
+
     def update(
         self, f: FiniteSum, constraint: Constraint, x: Array, g: Array, t: int,
         state: Memory,
@@ -87,6 +93,12 @@ class CorrectiveStep(Step[Memory]):
         if not g.any():
             return x, state
         corrector = corrector_for(f, constraint)
+        times = stretch(f, x) if t == 0 else state.pop("stretch", 0.0)
+        if times and isinstance(f, Linear):
+            memory = state or corrector.init(x)
+            if (lower := unstretched(corrector, f, constraint, x, times, memory)) is not None:
+                return lower
+            state = corrector.init(x)
         if t == 0 and (first := solved_on_sample(corrector, f, constraint, x, g)) is not None:
             return first
         new, kept = corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
