@@ -187,9 +187,22 @@ def test_a_matrix_that_bends_have_left_is_made_anew():
         assert state["gram"].shape == (N, N)
 
 
+def test_columns_that_looked_unrelated_are_sampled_where_gaps_fall_slowly():
+    f, kept = problem(), {}
+    f.rows.unrelated = lambda centred: True
+    gap = asked(f, kept)[2]
+    assert kept["alone"] == 1
+    np.testing.assert_array_equal(kept["gram"], np.diag(kept["gram"].diagonal()))
+    for last, alone in ((100 * gap, 1), (1.2 * gap, 0)):
+        state = {**kept, "gap": last}
+        asked(f, state)
+        assert state["alone"] == alone
+        assert bool(np.count_nonzero(state["gram"]) == N) is bool(alone)
+
+
 def test_where_no_row_of_a_sample_bends_the_diagonal_is_all():
     f = problem()
-    P = secants._made(f, np.full(N, 2.0), np.zeros(7), 1)
+    P = secants._made(f, np.full(N, 2.0), np.zeros(7), 1, alone=False)
     np.testing.assert_array_equal(P, 2 * np.eye(N))
 
 

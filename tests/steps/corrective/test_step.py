@@ -126,11 +126,11 @@ def test_what_is_asked_before_work():
 def test_numbers_of_states_and_their_ranges():
     numbers = CorrectiveStep().numbers
     assert {name: kind for name, (kind, _, _) in numbers.items()} == {
-        "calm": int, "bound": int, "sample": int, "related": int, "stuck": int, "word": int,
-        "level": float, "gap": float, "norm": float, "reach": float, "held": float,
+        "calm": int, "bound": int, "sample": int, "related": int, "stuck": int, "alone": int,
+        "word": int, "level": float, "gap": float, "norm": float, "reach": float, "held": float,
         "stretch": float,
     }  # fmt: skip
-    for name in ("calm", "bound", "sample", "related"):
+    for name in ("calm", "bound", "sample", "related", "alone"):
         assert numbers[name][1:] == (0, 1)
     assert numbers["stuck"][1:] == (0, 2)
     assert numbers["word"][1:] == (0, 2**64)

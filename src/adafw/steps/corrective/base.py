@@ -31,10 +31,12 @@ class Memory(TypedDict, total=False):
     #: A x, bit for bit, and its largest entry since it was computed as a product.
     predictions: NDArray[np.float64]
     reach: float
-    #: The last x, the gradient there, and how often in turn gaps have hardly fallen.
+    #: The last x, the gradient there, how often in turn gaps have hardly fallen, and whether the
+    #: matrix began as a diagonal.
     before: NDArray[Any]
     slopes: NDArray[Any]
     stuck: int
+    alone: int
     #: Of vertices or of a hull, or rates of the outer steps.
     weights: NDArray[Any]
     #: How many times the loss is to be stretched in the next iteration.

@@ -99,12 +99,12 @@ def _corrected(
     P, known = state.get("gram"), state.get("bends")
     if P is None or known is None or (P.shape, known.shape) != ((n, n), w.shape):
         P = None
-    elif slow:
-        share = float(w.sum()) / (float(known.sum()) or np.inf)
-        if float(np.abs(w - share * known).sum()) > STALE * float(w.sum()):
-            P = None
+    elif slow and (state.get("alone") or _moved(w, known)):
+        P = None  # columns tell of each other after all, or it is of another place
     if P is None:
-        P, state["bends"] = _made(f, weights, w, every), w
+        alone = "alone" not in state and f.rows.unrelated(isinstance(f, WithIntercept))
+        state["alone"], state["bends"] = int(alone), w
+        P = _made(f, weights, w, every, alone)
     before, slopes = state.get("before"), state.get("slopes")
     if before is not None and slopes is not None and before.shape == slopes.shape == x.shape:
         P = secant(P, x.astype(np.float64) - before, g.astype(np.float64) - slopes, g)
@@ -112,11 +112,17 @@ def _corrected(
     return P
 
 
-def _made(f: Linear, weights: Vector, w: Matrix, every: int) -> Matrix:
-    """P from a sample; a diagonal where columns tell of each other no more than noise."""
+def _moved(w: Matrix, known: Matrix) -> bool:
+    """Whether bends have changed by more than a factor."""
+    share = float(w.sum()) / (float(known.sum()) or np.inf)
+    return float(np.abs(w - share * known).sum()) > STALE * float(w.sum())
+
+
+def _made(f: Linear, weights: Vector, w: Matrix, every: int, alone: bool) -> Matrix:
+    """P from a sample; a diagonal if columns are `alone`: they tell of each other only noise."""
     follows = isinstance(f, WithIntercept)
     scale = weights.astype(np.float64) * (float(w.sum()) or 1.0)
-    if f.rows.unrelated(follows) or not w.any():
+    if alone or not w.any():
         return np.diag(scale)
     P = f.rows.some_moments(every, w, np.sqrt(weights.astype(np.float64)), follows)
     return sampled(P, scale).P if np.isfinite(P).all() else np.diag(scale)
