@@ -5,7 +5,7 @@ import pytest
 
 import adafw
 from adafw.steps.corrective.groups import norms_of
-from adafw.steps.corrective.implicit import _MOST, Curved, Norms, _newton, minimise
+from adafw.steps.corrective.implicit import _MOST, Curved, Norms, _guess, _newton, minimise
 
 N = 24
 SETS = {
@@ -38,6 +38,17 @@ def test_a_landing_is_the_projection_in_the_metric(name, size):
         there = found.landing(u).point
         np.testing.assert_allclose(there, SETS[name].project(u, h), atol=1e-12)
         assert SETS[name].violation(there) <= 1e-15
+
+
+@every_set
+@pytest.mark.parametrize("size", [1e12, 1e17, 1e30, 1e100])
+def test_landings_from_far_outside_are_in_the_set(name, size):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        found, _ = norms(name, rng)
+        there = found.landing(size * rng.standard_normal(N)).point
+        assert SETS[name].violation(there) <= 1e-15
+        assert np.count_nonzero(there)
 
 
 @every_set
@@ -117,3 +128,26 @@ def test_a_matrix_is_made_once_products_have_cost_as_much():
         assert never.dear == (k > _MOST)
         never.image(np.ones(2))
     assert never.dear
+
+
+@every_set
+@pytest.mark.parametrize("pull", [0.1, 3.0, 100.0])
+def test_guessed_faces_lower_the_model_inside_the_set(name, pull):
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((60, N))
+    H, found = A.T @ A / 60, norms_of(SETS[name], np.ones(N))
+    x = 0.4 * SETS[name].lmo(rng.standard_normal(N))
+    slopes = pull * rng.standard_normal(N)
+    y, at = x, slopes
+    for _ in range(8):
+        if found.gap(at, y) <= 1e-7 * found.gap(slopes, x):
+            break
+        there = _guess(found, y, at, Curved(lambda d: H @ d, np.ones(N), None, 0.0))
+        assert there is not None
+        d = there[0] - y
+        assert at @ d + d @ H @ d / 2 < 0
+        assert SETS[name].violation(there[0]) <= 1e-14
+        y, at = there
+        np.testing.assert_allclose(at, slopes + H @ (y - x), atol=1e-10 * pull)
+    assert found.gap(at, y) < 1e-2 * found.gap(slopes, x)
+    assert _guess(found, y, 0 * at, Curved(lambda d: H @ d, np.ones(N), None, 0.0)) is None

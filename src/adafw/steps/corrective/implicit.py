@@ -26,6 +26,7 @@ _MANY = 600  # coordinates from which conjugate gradients take less than a facto
 _LIMIT, _RESIDUAL = 100, 0.03  # of these
 _RIDGES, _RIDGE = 20, 1e-13  # shares of the diagonal that are added until there is a factor
 _ROUNDING = 2e-16  # of numbers near 1
+_GUESSES, _EDGE = 2, 1e-12  # faces that are guessed; share of a size that counts as none
 _TINY = 1e-300
 _NOTHING = np.empty(0)
 
@@ -118,6 +119,10 @@ class Norms:
             if free.any():
                 part -= give * ((float(kept.sum()) - self.total) / float(give[free].sum()))
         kept = np.clip(part, 0.0, self.most)
+        if not kept.any():  # so far outside that l has no digits for what is left
+            most = min(self.most, self.total)
+            first = np.argsort(-length / give, kind="stable")
+            kept[first] = np.clip(self.total - most * np.arange(kept.size), 0.0, most)
         return np.asarray(kept * min(1.0, self.total / float(kept.sum())))
 
 
@@ -148,13 +153,20 @@ def minimise(
     bound have to be guessed, nor does it matter how ill conditioned H is.
     """
     y, at, s, more, effort = x, slopes, _FIRST, _LONGER, 0
+    for _ in range(_GUESSES):
+        if norms.gap(at, y) <= wanted:
+            return y, True
+        there = _guess(norms, y, at, model)
+        if there is None:
+            break
+        y, at = there
     give = 1 / norms.scale[norms.labels]
     # What rounding of y makes of its slopes: |H_ij| is at most the root of H_ii H_jj.
     roots = np.sqrt(norms.scale)
     far = float(roots[norms.labels] @ np.abs(x)) * float(roots.max())
     reach = min(norms.total, norms.most * roots.size)
     wanted = max(wanted, _ROUNDING * reach * far)
-    best, least, idle = y, norms.gap(slopes, x), 0
+    best, least, idle = y, norms.gap(at, y), 0
     while effort < _STEPS and idle <= _PATIENCE and least > wanted and not model.dear:
         end = _Implicit(norms, y, at, s * give, model, wanted).end()
         effort += end.steps + 1
@@ -168,6 +180,41 @@ def minimise(
             more = max(_LEAST, math.sqrt(more))
             s /= more
     return best, least <= wanted
+
+
+def _guess(norms: Norms, y: Vector, at: Vector, model: Curved) -> tuple[Vector, Vector] | None:
+    """A step in the metric, as far as the model falls, and Newton's on the face that it finds.
+
+    Where faces are easy to find that is all it takes; None where it does not lower the model.
+    """
+    way = norms.landing(y - at / norms.scale[norms.labels]).point - y
+    bend, slope = model.image(way), float(at @ way)
+    if not slope < 0:
+        return None
+    gamma = min(1.0, -slope / max(float(way @ bend), _TINY))
+    y, at = y + gamma * way, at + gamma * bend
+    length = norms.lengths(y)
+    moving = (length > _EDGE * norms.total) & (length < (1 - _EDGE) * norms.most)
+    face = np.flatnonzero(moving[norms.labels])
+    price = -float(at[face] @ y[face]) / max(float(length[moving].sum()), _TINY)
+    if not face.size:
+        return y, at
+    tight = float(length.sum()) >= (1 - _EDGE) * norms.total and price > 0
+    labels = norms.labels[face]
+    n, across = y[face] / length[labels], np.where(tight, price, 0.0) / length[labels]
+    places = np.unique(labels, return_inverse=True)[1]
+    across[np.bincount(places)[places] == 1] = 0.0
+
+    def bent(p: Vector) -> Vector:
+        return across * (p - np.bincount(places, n * p)[places] * n)
+
+    d = np.zeros_like(y)
+    d[face] = _iterated(model, face, bent, across, -at[face], n, 0.0 if tight else None)
+    way = norms.landing(y + d).point - y
+    bend, slope = model.image(way), float(at @ way)
+    if slope + float(way @ bend) / 2 < 0:
+        y, at = y + way, at + bend
+    return y, at
 
 
 @dataclass(frozen=True)

@@ -208,16 +208,12 @@ def _newton_step(
         d = found.d if found.steps and np.vdot(flat, found.d) < 0 else -tangent(g)
         return _down(seen, both, p, d, float(np.vdot(flat, d)), radius, value)
 
-    def leaves(d: Matrix) -> bool:
-        return bool(np.vdot(both + d, both + d) > 2 * radius)
-
-    leave = leaves if normal is None else None
-    found = solve(product, -g, tangent, 0.1, _LIMIT, leave=leave)
+    found = solve(product, -g, tangent, 0.1, _LIMIT)
     there = led(found)
     if found.steps > 1:
         return there
     # Factors are not convex: where that has the say, a step without what makes it so may be better.
-    other = led(solve(convex, -g, tangent, 0.1, _LIMIT, leave=leave))
+    other = led(solve(convex, -g, tangent, 0.1, _LIMIT))
     if there is None or other is None:
         return other or there
     return other if value - other[3][1] > _BETTER * (value - there[3][1]) else there
