@@ -61,9 +61,9 @@ def other_steps(m):
         "`LuFreundFW(OpenLoop(1, 1))`": adafw.LuFreundFW(schedules.OpenLoop(1, 1)),
         "`LuFreundFW(LogOpenLoop())`": adafw.LuFreundFW(schedules.LogOpenLoop()),
         "`LuFreundFW(0.01)`": adafw.LuFreundFW(0.01),
+        # Steps of another size are refused; that they differ from t = 3 on only is not seen.
         "estimate with 2 / (t + 2), steps of 0.01: refused": adafw.Algorithm(
-            gradients.LuFreund(step_size=lambda t: 2 / (t + 2)),
-            steps.FrankWolfeStep(lambda t: 0.01),
+            made, steps.FrankWolfeStep(lambda t: 2 / (t + 2) if t < 3 else 0.01)
         ),
         "estimate with adaptive steps": third,
         "estimate with boosted steps": adafw.Algorithm(made, steps.BoostedStep()),
