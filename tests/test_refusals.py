@@ -132,6 +132,7 @@ def test_what_is_at_the_border_is_taken():
     half = schedules.OpenLoop(1, 2)
     run(steps.FrankWolfeStep(schedules.OpenLoop(1, 2)), gradients.LuFreund(step_size=half))
     run(steps.FrankWolfeStep(lambda t: 0.5), gradients.LuFreund(step_size=lambda t: 0.5))
+    run(steps.FrankWolfeStep(lambda t: 2 / (t + 2)), gradients.LuFreund())
     run(steps.SlidingStep(L=2.0), f=SUM, x0=np.zeros(3))
     run(steps.SlidingStep(diameter=2.0), constraint=user_set())
     assert adafw.AFW(lazy=np.bool_(True)).step.lazy is True

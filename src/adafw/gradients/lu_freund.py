@@ -32,7 +32,9 @@ class LuFreund(Sampling[Averages]):
     `forgetting` (rho_t in [0, 1]): 2 p / (2 p + t) with p = m / b_t if None. `batch_size` (b_t):
     m // 100 if None, repeats once. s starts at A x_0, with m evaluations; b_t afterwards. Needs
     f_i(x) = phi_i(<a_i, x>). Lu and Freund (2021), whose method has b_t = 1 and
-    `schedules.LuFreundStep(m)` for gamma_t.
+    `schedules.LuFreundStep(m)` for gamma_t; other gamma_t that go to 0 do as well (measured in
+    docs/which_algorithm.md). `FrankWolfeStep` refuses another gamma_t than this one; steps of
+    other kinds are taken, though nothing is proven of them: adaptive ones may not converge.
     """
 
     step_size: ScheduleLike = OpenLoop()

@@ -61,8 +61,8 @@ def theorem_3_1(
     gamma_t = 2 / (t + 2). `lower` and `upper` (lambda_t^-, lambda_t^+) clip the `metric`,
     `inner_steps` (K); `constants` are computed from f and the set unless given.
     """
+    _check_convex(f, constraint, "3.1")
     c = _constants(f, constraint, constants)
-    _check_convex(f, "3.1")
     LD = c.smoothness * c.diameter
     gradient = gradients.Minibatch(Power((c.gradient_bound / LD) ** 2, 2, shift=2))
     clipped, kappa = _clipped(metric, lower, upper)
@@ -137,8 +137,8 @@ def theorem_3_5(
     without a cap (Remark 3.6; the theorem is k0 = 0); eta_t = lower_t / L; gamma_t = 2 / (t + 2).
     Other parameters as in Theorem 3.1.
     """
+    _check_convex(f, constraint, "3.5")
     c = _constants(f, constraint, constants)
-    _check_convex(f, "3.5")
     clipped, kappa = _clipped(metric, lower, upper)
     k0 = checks.integer(k0, "k0", 0)
     step = _step(clipped, c.smoothness, OpenLoop(), inner_steps)
@@ -175,9 +175,8 @@ def theorem_3_7(
     `batch_size` (b): m // 100 if None; `x0`: the set's start if None, where alpha_0 comes from.
     Other parameters as in Theorem 3.1.
     """
-    check_problem(f, constraint)
+    _check_convex(f, constraint, "3.7")
     check_known(constants, DataConstants, "constants")
-    _check_convex(f, "3.7")
     gradients.CSFW().check(f)
     c = data_constants(f, constraint) if constants is None else constants
     clipped, kappa = _clipped(metric, lower, upper)
@@ -278,7 +277,8 @@ def _start(f: FiniteSum, constraint: Constraint, x0: ArrayLike | None) -> Array:
     return constraint.start(shape, f.dtype)
 
 
-def _check_convex(f: FiniteSum, theorem: str) -> None:
+def _check_convex(f: FiniteSum, constraint: Constraint, theorem: str) -> None:
+    check_problem(f, constraint)
     if not f.convex:
         raise ValueError(f"Theorem {theorem} is about convex objectives; use theorem_3_3.")
 
