@@ -105,8 +105,8 @@ def test_a_stretched_loss_has_the_same_slopes_far_out_and_bends_over_a_wider_ran
 def test_how_far_predictions_are_from_where_a_loss_bends():
     z, y = np.array([-40.0, 40.0, 80.0]), np.array([1.0, -1.0, 1.0])
     assert losses.Logistic().stretch(z, y) == pytest.approx(160 / 3 / 4)
-    assert losses.Huber(0.5).stretch(z, y) == pytest.approx(82)
-    assert losses.SmoothedHinge(0.5).stretch(z, y) == pytest.approx(82)
+    assert losses.Huber(0.5).stretch(z, y) == pytest.approx(82 / 4)
+    assert losses.SmoothedHinge(0.5).stretch(z, y) == pytest.approx(82 / 4)
     counts = np.array([np.e**2, 0.0, 0.0])
     # The furthest row above ln y; those below their count on average.
     assert losses.Poisson().stretch(np.array([2.0, -90.0, 80.0]), counts) == pytest.approx(20)

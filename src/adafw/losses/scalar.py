@@ -205,7 +205,7 @@ class Huber(Loss):
         return np.where(np.abs(z - y) < self.delta, z.dtype.type(2), z.dtype.type(0))
 
     def stretch(self, z: Vector, y: Vector) -> float:
-        return float(np.median(np.abs(z - y))) / self.delta
+        return float(np.median(np.abs(z - y))) / (4 * self.delta)
 
     def stretched(self, times: float) -> Loss:
         return Stretched(self, times)
@@ -246,7 +246,7 @@ class SmoothedHinge(Loss):
         return np.where(inside, z.dtype.type(self.curvature), z.dtype.type(0))
 
     def stretch(self, z: Vector, y: Vector) -> float:
-        return float(np.median(np.abs(1 - y * z))) / self.width
+        return float(np.median(np.abs(1 - y * z))) / (4 * self.width)
 
     def stretched(self, times: float) -> Loss:
         return SmoothedHinge(self.width * times)

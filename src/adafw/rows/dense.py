@@ -232,7 +232,7 @@ class DenseRows(Rows):
 
     def gram(self, weights: Vector) -> Vector:
         n = self.shape[1]
-        total = np.zeros((n, n), self.dtype)
+        total = np.zeros((n, n), np.result_type(self.dtype, weights.dtype))
         # A product with its own transpose is half the work, and NumPy knows it.
         roots = np.sqrt(weights) if weights.min(initial=0) >= 0 else None
         for part in self._slices():

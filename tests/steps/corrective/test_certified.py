@@ -48,7 +48,7 @@ def test_columns_of_a_hull_are_kept_while_they_are_in_use() -> None:
     for chosen in ([0, 3], [3, 5, 1], [5]):
         columns = corrector._columns(f, vertices, np.array(chosen))
         np.testing.assert_allclose(columns, A @ vertices[chosen].T, rtol=1e-12)
-        assert sorted(corrector._images[f][1]) == sorted(chosen)
+        assert sorted(corrector._images[f.rows][1]) == sorted(chosen)
 
 
 def test_predictions_that_come_down_from_far_keep_their_digits() -> None:

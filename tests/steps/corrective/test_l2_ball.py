@@ -9,6 +9,7 @@ import pytest
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.objectives import WithIntercept
 from adafw.rows import dense
 from adafw.steps.corrective import curvature
 from adafw.steps.corrective.curvature import Hessian, view
@@ -294,4 +295,20 @@ def test_columns_of_heavy_tails_are_certified(loss, n, intercept):
     f = adafw.objectives.WithIntercept(f) if intercept else f
     r = adafw.minimize(f, adafw.L2Ball(0.05), adafw.Corrective(), max_iterations=60,
                        gap_tolerance=1e-6 * f.value(np.zeros(n)))  # fmt: skip
+    assert r.status == "converged"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_units_from_a_millionth_to_a_million_leave_no_gap(seed, intercept):
+    """<g, y - x> was what rounding left of larger terms, and the minimiser was taken for no way."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((176, 42)) * 10.0 ** rng.uniform(-6, 6, 42)
+    u = rng.standard_normal(42) / np.abs(A).mean(axis=0)
+    y = np.where(A @ u + 5 * rng.standard_normal(176) > 0, 1.0, -1.0)
+    f = adafw.LinearModel(A, y, losses.Logistic())
+    r = adafw.minimize(
+        WithIntercept(f) if intercept else f, adafw.L2Ball(1e5), adafw.Corrective(),
+        gap_tolerance=1e-5, max_iterations=40, progress=False,
+    )  # fmt: skip
     assert r.status == "converged"

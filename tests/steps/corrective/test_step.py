@@ -128,7 +128,7 @@ def test_numbers_of_states_and_their_ranges():
     assert {name: kind for name, (kind, _, _) in numbers.items()} == {
         "calm": int, "bound": int, "sample": int, "related": int, "stuck": int, "alone": int,
         "word": int, "level": float, "gap": float, "norm": float, "reach": float, "held": float,
-        "stretch": float,
+        "stretch": float, "last": float,
     }  # fmt: skip
     for name in ("calm", "bound", "sample", "related", "alone"):
         assert numbers[name][1:] == (0, 1)
@@ -136,7 +136,7 @@ def test_numbers_of_states_and_their_ranges():
     assert numbers["word"][1:] == (0, 2**64)
     for name in ("norm", "reach", "held", "stretch"):
         assert numbers[name][1] == 0
-    for name in ("level", "gap"):
+    for name in ("level", "gap", "last"):
         assert numbers[name][1] == -numbers[name][2] < -1e300
 
 

@@ -48,6 +48,7 @@ class AtomCorrector(Corrector[Linear]):
 
     sets: tuple[type, ...] = (L1Ball, Simplex, UnitSimplex)
     few = True
+    doubles = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if not isinstance(f, Linear) or shape_of(constraint) is None:

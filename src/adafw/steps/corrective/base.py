@@ -41,6 +41,8 @@ class Memory(TypedDict, total=False):
     weights: NDArray[Any]
     #: How many times the loss is to be stretched in the next iteration.
     stretch: float
+    #: Of single precision: the last gap, -1 once steps are taken in double precision.
+    last: float
     #: The last gap, the word of a shuffle, the factors of a matrix.
     gap: float
     word: int
@@ -64,6 +66,9 @@ class Corrector(Protocol[F]):
     few: bool = False
     #: Whether an iteration on a few rows before the clock runs compiles what it needs.
     rehearsed: bool = False
+
+    #: Whether in single precision it takes steps in double where gaps hardly fall (`precise`).
+    doubles: bool = False
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         """Whether it knows both."""

@@ -44,6 +44,7 @@ class BoxCorrector(Corrector[FiniteSum]):
 
     sets: tuple[type, ...] = (LInfBall, Box)
     rehearsed = True
+    doubles = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)

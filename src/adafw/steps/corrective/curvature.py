@@ -176,7 +176,7 @@ class Predictions(View):
         if moves:
             ends = [self._shifted(z + move) - shifted for move in moves]
             bends = self.model.bends(shifted, ends) / self.f.n_terms
-        bends = bends.astype(self.f.dtype, copy=False)
+        bends = bends.astype(z.dtype, copy=False)  # double where steps are, whatever the data
         total = float(bends.sum(dtype=np.float64))
         follows = isinstance(self.f, WithIntercept) and total > 0
         mixed = self.rows.combine(bends) if follows else np.zeros(0, bends.dtype)

@@ -45,10 +45,12 @@ def weighed(seen: View, x: Array, state: Memory) -> Vector:
 def descend(
     seen: View, constraint: Constraint, here: Position, g: Array, weights: Vector,
     minimise: Callable[[Hessian], tuple[Array, Vector | None]],
+    known: Callable[[], float] = lambda: 0.0,
 ) -> Position:  # fmt: skip
     """A step towards the minimiser over the set of the model at `here`; `here` if none descends.
 
-    `minimise` returns a point of the set, and what it changes in the predictions, if it knows.
+    `minimise` returns a point of the set, and what it changes in the predictions, if it knows;
+    `known` what the slope towards that is not above, as rounding may leave little of <g, d>.
 
     gamma = 1 or less until f descends (Armijo). Where gamma < 0.1, H did not know of the
     curvature on the way (a loss is flat far out): H takes in that of the part that came into
@@ -61,7 +63,7 @@ def descend(
     while True:
         y, move = minimise(seen.hessian(here.z, weights, tried))
         d = y - here.x
-        slope = float(np.vdot(g, d))
+        slope = min(float(np.vdot(g, d)), known())
         if not slope < 0:
             y, move = constraint.lmo(g), None
             d = y - here.x

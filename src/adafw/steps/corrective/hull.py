@@ -35,6 +35,7 @@ class HullCorrector(Corrector[Linear]):
 
     sets: tuple[type, ...] = (Hull,)
     rehearsed = True
+    doubles = True
 
     def __init__(self) -> None:
         # (vertices, A a_j of those that take part) of the last hull, for the rows in use.

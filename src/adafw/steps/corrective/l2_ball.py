@@ -22,6 +22,7 @@ _LIMIT = 100  # steps of conjugate gradients a system
 _SECANTS, _EDGE, _SAME = 60, 1e-12, 1e-13  # the same for H: steps, excess, raise of a diagonal
 _SECULAR, _LONG = 10, 0.05  # steps to the multiplier, and how much too long its point may be
 _WHOLE = 0.6  # share of a step at which the model is least from which it is taken whole
+_ROUNDED = 1e-12  # by which a point of double precision may be outside
 _KEPT = 0.9  # share of its length that y keeps where H y may be guessed
 
 
@@ -38,6 +39,7 @@ class L2Corrector(Corrector[FiniteSum]):
 
     sets: tuple[type, ...] = (L2Ball,)
     rehearsed = True
+    doubles = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         return f.has_hessian and isinstance(constraint.bare, self.sets)
@@ -56,6 +58,11 @@ class L2Corrector(Corrector[FiniteSum]):
         state: Memory,
     ) -> tuple[Array, Memory]:  # fmt: skip
         seen, radius = view(f), constraint.scale
+        length = float(np.linalg.norm(x))
+        if x.dtype == np.float64 and length > (1 + _ROUNDED) * radius:
+            # Rounded to single precision: from outside, the minimiser would be no way down.
+            x = x * (radius / length)
+            g = f.gradient(x)
         seen.memory = state
         weights = weighed(seen, x, state)
         gap = float(np.vdot(g, x - constraint.lmo(g)))
@@ -71,7 +78,7 @@ class L2Corrector(Corrector[FiniteSum]):
             state["related"] = 1  # from now on: gaps hardly fell
         seen.slow = bool(state.get("related"))
         model = _Model(here, g, radius, gap, share, seen.slow)
-        there = descend(seen, constraint, here, g, weights, model.minimise)
+        there = descend(seen, constraint, here, g, weights, model.minimise, lambda: model.slope)
         led(f, x, there.x, there.z, state, seen.rough)
         return there.x, state
 
@@ -92,12 +99,14 @@ class _Model:
         self, here: Position, g: Array, radius: float, gap: float, share: float, slow: bool = False
     ) -> None:
         self.slow = slow
+        self.slope = 0.0  #: what is known of <g, y - x> at the last minimiser y
         self.x, self.z, self.g, self.radius = here.x, here.z, g, radius
         self.share, self.wanted = share, share * gap
         self.inside = 1 - math.sqrt(float(np.finfo(self.x.dtype).eps)) / 10
 
     def minimise(self, h: Hessian) -> tuple[Array, Vector | None]:
         """A point whose gap on the model is as wanted, or the last one; its move of z."""
+        self.slope = 0.0
         # Elsewhere conjugate gradients take less than the factors do.
         if h.matrix is not None and self.slow:
             exact = self._solved(h.matrix)
@@ -128,19 +137,22 @@ class _Model:
         return y, z - start if z.size else None
 
     def _solved(self, matrix: Vector) -> Array | None:
-        """The minimiser over the ball, y = (H + s)^-1 b; None if H is singular where it matters.
+        """The minimiser over the ball, y = x - (H + s)^-1 (g + s x); None if H is singular.
 
-        s by Newton's method on 1 / ||y||, which comes from the left (More and Sorensen 1983).
+        s by Newton's method on 1 / ||y||, which comes from the left (More and Sorensen 1983). With
+        columns of odd units <g, y - x> is what rounding leaves of terms that cancel; the slope is
+        never above -<y - x, (H + s) (y - x)> / 2.
         """
         from scipy.linalg import solve_triangular
         from scipy.linalg.lapack import dposv
 
-        H = matrix.astype(np.float64)
-        b = H @ self.x - self.g
+        H, x = matrix.astype(np.float64), self.x.astype(np.float64)
         diagonal, s = H.diagonal() * (1 + _SAME), 0.0
         for _ in range(_SECANTS):
             np.fill_diagonal(H, diagonal + s)
-            factor, y, failed = dposv(H, b)
+            pull = -(self.g + s * x)
+            factor, d, failed = dposv(H, pull)
+            y = x + d
             length = float(np.linalg.norm(y))
             if failed or not np.isfinite(length):
                 return None
@@ -148,8 +160,8 @@ class _Model:
                 break
             along = solve_triangular(factor, y, trans="T", check_finite=False)
             s += (length / self.radius - 1) * length**2 / float(along @ along)
-        y = (y * self._shrink(y)).astype(self.x.dtype, copy=False)
-        return y if np.vdot(self.g, y - self.x) < 0 else None  # else x is the minimiser to rounding
+        self.slope = -float(d @ pull) / 2
+        return (y * self._shrink(y)).astype(self.x.dtype, copy=False)
 
     def _back(
         self, y: Array, slopes: Vector, d: Vector, bent: Vector, image: Vector

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from adafw.constraints import Box, GroupBall, L1Ball, L2Ball, LInfBall, NuclearBall
@@ -20,6 +21,7 @@ from adafw.steps.corrective.hull import HullCorrector
 from adafw.steps.corrective.joint import JointCorrector
 from adafw.steps.corrective.l2_ball import L2Corrector
 from adafw.steps.corrective.nuclear import NuclearCorrector
+from adafw.steps.corrective.precise import DOUBLE, SINGLE, in_double, last_gap
 from adafw.steps.corrective.rehearsal import rehearse
 from adafw.steps.corrective.remembering import renew
 from adafw.steps.corrective.sample import solved_on_sample
@@ -61,7 +63,7 @@ class CorrectiveStep(Step[Memory]):
         "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
         "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
-        "stretch": (float, 0, _LARGE),
+        "stretch": (float, 0, _LARGE), "last": (float, -_LARGE, _LARGE),
     })  # fmt: skip
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
@@ -102,7 +104,13 @@ class CorrectiveStep(Step[Memory]):
             state = corrector.init(x)
         if t == 0 and (first := solved_on_sample(corrector, f, constraint, x, g)) is not None:
             return first
+        single = x.dtype == np.float32 and corrector.doubles and t >= SINGLE
+        last = state.pop("last", np.inf)
+        if single and (last := last_gap(constraint, x, g, last)) == DOUBLE:
+            return in_double(corrector, f, constraint, x, t, state or corrector.init(x))
         new, kept = corrector.improve(f, constraint, x, g, t, state or corrector.init(x))
+        if single:
+            kept["last"] = last
         if t % _RENEWED == _RENEWED - 1:
             renew(f, new, kept)
         return new, kept
