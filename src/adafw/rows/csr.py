@@ -217,7 +217,7 @@ class CSRRows(Rows):
     def stored(self) -> int:
         return int(self.matrix.nnz)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         values = self.matrix.data
         return max(float(values.max()), -float(values.min())) if values.size else 0.0

@@ -56,7 +56,8 @@ class CorrectiveStep(Step[Memory]):
         "calm": (int, 0, 1), "bound": (int, 0, 1), "sample": (int, 0, 1),
         "related": (int, 0, 1), "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
-        "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
+        "norm": (float, 0, _LARGE), "multiplier": (float, 0, _LARGE),
+        "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
     })  # fmt: skip
 
     def check(self, f: FiniteSum, constraint: Constraint, gradient: GradientEstimator) -> None:
