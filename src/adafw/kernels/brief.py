@@ -16,7 +16,8 @@ from adafw.kernels.curves import curves
 from adafw.kernels.descent import Bound, add_columns
 from adafw.kernels.jit import jit
 from adafw.kernels.parts import Csr
-from adafw.kernels.scaled import Scaled, ScaledModel, descend
+from adafw.kernels.scaled import ScaledModel, SingleColumns, descend
+from adafw.kernels.vectors import peak_of, sum_of
 from adafw.kernels.working_set import ONE, along
 from adafw.typing import Array
 
@@ -47,7 +48,7 @@ class Scored(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """sum |w| <= radius, all w >= 0 unless `signed`, = radius unless `open`.
+    """sum |w| <= radius, all w >= 0 unless `signed`.
 
     Whether that binds, what weight costs as long as it does not, and the last multiplier, 0 if none
     is known. `free`: an intercept is to be taken out of models. No entry of the columns is above
@@ -56,7 +57,6 @@ class Setting(NamedTuple):
 
     radius: float
     signed: bool
-    open: bool
     binding: bool
     price: float
     multiplier: float
@@ -77,7 +77,7 @@ class Rounds(NamedTuple):
     seed: int
 
 
-class Room(NamedTuple):
+class Desk(NamedTuple):
     """The model on the columns in use, which `live` names: as many entries as were chosen."""
 
     live: Array
@@ -93,12 +93,12 @@ class Room(NamedTuple):
 
 
 @jit
-def _room(columns: Csr, chosen: Array, m: int) -> Room:
+def _desk(columns: Csr, chosen: Array, m: int) -> Desk:
     starts, size, count = columns[2], chosen.size, np.uint64(0)
     for a in range(size):
         count += starts[chosen[a] + ONE] - starts[chosen[a]]
     numbers, places = np.empty((4, size)), np.empty((3, size), np.uint64)
-    return Room(
+    return Desk(
         np.arange(size), numbers[0], numbers[1], numbers[2], numbers[3], places[0], places[1],
         places[2], np.empty(count, np.float32), np.empty(m),
     )  # fmt: skip
@@ -110,30 +110,6 @@ def _size(w: Array) -> float:
     for a in range(w.size):
         total += abs(w[a])
     return total
-
-
-@jit
-def _largest(values: Array) -> float:
-    """The largest entry, or 0; four at a time, so that none waits for the last."""
-    a = b = c = d = 0.0
-    whole = values.size - values.size % 4
-    for i in range(0, whole, 4):
-        a, b = max(a, values[i]), max(b, values[i + 1])
-        c, d = max(c, values[i + 2]), max(d, values[i + 3])
-    for i in range(whole, values.size):
-        a = max(a, values[i])
-    return max(max(a, b), max(c, d))
-
-
-@jit
-def _sum(values: Array) -> float:
-    a = b = c = d = 0.0
-    whole = values.size - values.size % 4
-    for i in range(0, whole, 4):
-        a, b, c, d = a + values[i], b + values[i + 1], c + values[i + 2], d + values[i + 3]
-    for i in range(whole, values.size):
-        a += values[i]
-    return (a + b) + (c + d)
 
 
 @jit
@@ -170,32 +146,21 @@ def _begun(g: Array, w: Array, at: Setting) -> float:
 
 
 @jit
-def _offset(columns: Csr, chosen: Array, g: Array, slopes: Array, at: Setting) -> float:
-    """What was added to all slopes: where sum w = radius, a constant one means nothing."""
-    values, rows, starts = columns
-    if at.open or chosen.size == 0:
-        return 0.0
-    return float(g[0] - along(values, rows, starts[chosen[0]], starts[chosen[0] + ONE], slopes))
-
-
-@jit
-def _slopes(
-    columns: Csr, chosen: Array, room: Room, w: Array, slopes: Array, offset: float
-) -> None:
+def _slopes(columns: Csr, chosen: Array, desk: Desk, w: Array, slopes: Array) -> None:
     """Weights and slopes of the columns in use, anew."""
     values, rows, starts = columns
-    for q in range(room.live.size):
-        a = room.live[q]
+    for q in range(desk.live.size):
+        a = desk.live[q]
         first, last = starts[chosen[a]], starts[chosen[a] + ONE]
-        room.w[q], room.g[q] = w[a], offset + along(values, rows, first, last, slopes)
+        desk.w[q], desk.g[q] = w[a], along(values, rows, first, last, slopes)
 
 
 @jit
 def _scaled(
-    columns: Csr, chosen: Array, room: Room, live: Array, w: Array, g: Array, slopes: Array,
-    offset: float, signed: bool, known: bool, least: float, share: float, total: float,
+    columns: Csr, chosen: Array, desk: Desk, live: Array, w: Array, g: Array, slopes: Array,
+    signed: bool, known: bool, least: float, share: float, total: float,
 ) -> int:  # fmt: skip
-    """Puts the live columns in the room, but those of weight 0 and slopes below `least`.
+    """Puts the live columns on the desk, but those of weight 0 and slopes below `least`.
 
     Returns how many there are. Slopes are g if that is known.
     """
@@ -204,31 +169,31 @@ def _scaled(
     for q in range(live.size):
         a = live[q]
         first, last = starts[chosen[a]], starts[chosen[a] + ONE]
-        slope = g[a] if known else offset + along(values, rows, first, last, slopes)
+        slope = g[a] if known else along(values, rows, first, last, slopes)
         if w[a] == 0.0 and (abs(slope) if signed else -slope) < least:
             continue
-        room.live[count], room.w[count], room.g[count] = a, w[a], slope
-        room.ahead[count], room.place[count] = first - used, used
+        desk.live[count], desk.w[count], desk.g[count] = a, w[a], slope
+        desk.ahead[count], desk.place[count] = first - used, used
         square = plain = 0.0
         for k in range(first, last):
-            root = room.root[rows[k]]
+            root = desk.root[rows[k]]
             each = values[k] * root
-            room.values[used] = each
+            desk.values[used] = each
             used += ONE
             plain += each * root
             square += each * each
-        room.last[count] = used
+        desk.last[count] = used
         diagonal, mixed = square / share**2, plain / share**2
         if total > 0:
-            room.mixed[count] = mixed
+            desk.mixed[count] = mixed
             diagonal = max(diagonal - mixed**2 / total, 1e-14 * diagonal)
         else:
-            room.mixed[count] = 0.0
-        room.diagonal[count] = diagonal
+            desk.mixed[count] = 0.0
+        desk.diagonal[count] = diagonal
         mean += diagonal
         count += 1
     for a in range(count):
-        room.diagonal[a] += FLAT * mean / count + 1e-300
+        desk.diagonal[a] += FLAT * mean / count + 1e-300
     return count
 
 
@@ -285,48 +250,48 @@ def brief(
     an epoch left, the multiplier; value, predictions, slopes and bends in the end).
     """
     m, size = z.size, chosen.size
-    room, begin = _room(columns, chosen, m), w.copy()
+    desk, begin = _desk(columns, chosen, m), w.copy()
     image, dz, known = np.empty(m, np.float32), np.empty(m), np.empty(m)
     here, there = (z.copy(), slopes.copy(), bends.copy()), (np.empty(m), np.empty(m), np.empty(m))
     binding, multiplier, now, shifted, faint = at.binding, at.price, value, 0.0, False
     done = epochs = 0
     at_first = begun = last = share = total = 0.0
-    count, offset = size, _offset(columns, chosen, g, slopes, at)
+    count = size
     for k in range(rounds.models):
         again = at.all and k == 1
         if k == 0 or again or _moved(here[2], known):
-            top = _largest(here[2])
+            top = peak_of(here[2])
             share = 1.0 / (at.largest * math.sqrt(top)) if top > 0 and at.largest > 0 else 0.0
             if not (share > 0.0 and math.isfinite(share)):
                 break
-            total, faint = _sum(here[2]) if at.free else 0.0, False
+            total, faint = sum_of(here[2]) if at.free else 0.0, False
             for i in range(m):
-                room.root[i] = math.sqrt(here[2][i]) * share
+                desk.root[i] = math.sqrt(here[2][i]) * share
                 faint |= here[2][i] < FAINT * top
-            live = np.arange(size) if again else room.live[:count]
+            live = np.arange(size) if again else desk.live[:count]
             least = DROP * multiplier if k else FIRST * at.price if at.all else 0.0
             count = _scaled(
-                columns, chosen, room, live, w, g, here[1], offset, at.signed, k == 0,
-                least if at.open else 0.0, share, total,
+                columns, chosen, desk, live, w, g, here[1], at.signed, k == 0,
+                least, share, total,
             )  # fmt: skip
             known[:] = here[2]
             if count == 0:
                 break
         else:
-            used = Room(
-                room.live[:count],
-                room.w,
-                room.g,
-                room.diagonal,
-                room.mixed,
-                room.ahead,
-                room.place,
-                room.last,
-                room.values,
-                room.root,
+            used = Desk(
+                desk.live[:count],
+                desk.w,
+                desk.g,
+                desk.diagonal,
+                desk.mixed,
+                desk.ahead,
+                desk.place,
+                desk.last,
+                desk.values,
+                desk.root,
             )
-            _slopes(columns, chosen, used, w, here[1], offset)
-        start, slope_of = room.w[:count], room.g[:count]
+            _slopes(columns, chosen, used, w, here[1])
+        start, slope_of = desk.w[:count], desk.g[:count]
         v = start.copy()
         if k == 0:
             multiplier = _begun(slope_of, v, at)
@@ -335,17 +300,17 @@ def brief(
             at_first = violation
         elif violation <= rounds.settled * at_first:
             break
-        held = Scaled(
-            room.values,
+        held = SingleColumns(
+            desk.values,
             columns[1],
-            room.ahead[:count],
-            room.place[:count],
-            room.last[:count],
+            desk.ahead[:count],
+            desk.place[:count],
+            desk.last[:count],
             at.radius / share**2,
             1.0 / at.radius,
         )
-        slope = _sum(here[1]) if at.free else 0.0
-        model = ScaledModel(held, slope_of, room.diagonal[:count], room.mixed[:count], total, slope)
+        slope = sum_of(here[1]) if at.free else 0.0
+        model = ScaledModel(held, slope_of, desk.diagonal[:count], desk.mixed[:count], total, slope)
         image[:] = 0
         first, charge, margin = 0.0, at.price, np.inf if at.all and k == 0 else 0.0
         if not binding:
@@ -383,19 +348,19 @@ def brief(
         promised, follow = toll, slope
         for a in range(count):
             promised += slope_of[a] * (v[a] - start[a])
-            follow += room.mixed[a] * (v[a] - start[a])
+            follow += desk.mixed[a] * (v[a] - start[a])
         shift = -follow / total if total > 0 else 0.0
         if faint:
             dz[:] = shift
-            add_columns(columns, chosen[room.live[:count]], v - start, dz)
+            add_columns(columns, chosen[desk.live[:count]], v - start, dz)
         else:
             for i in range(m):
-                dz[i] = shift + image[i] * at.radius / room.root[i]
+                dz[i] = shift + image[i] * at.radius / desk.root[i]
         t, new = _searched(scored, here[0], dz, now, promised, toll, there[0], there[1], there[2])
         if t == 0.0:
             break
         for a in range(count):
-            w[room.live[a]] = v[a] if t == 1.0 else start[a] + t * (v[a] - start[a])
+            w[desk.live[a]] = v[a] if t == 1.0 else start[a] + t * (v[a] - start[a])
         now, shifted = new, shifted + t * shift
         here, there = there, here
         done += 1
@@ -406,7 +371,7 @@ def brief(
     left = (last / begun) ** (1.0 / (epochs - 1)) if epochs > 1 and begun > 0 else 0.0
     diagonal = np.full(size, np.inf)
     for a in range(count):
-        diagonal[room.live[a]] = room.diagonal[a]
+        diagonal[desk.live[a]] = desk.diagonal[a]
     _placed(w, diagonal, at.radius, binding)
     dz[:] = shifted
     add_columns(columns, chosen, w - begin, dz)

@@ -22,7 +22,7 @@ from adafw.typing import Array
 SHARE, JUMP = 0.3, 0.8
 
 
-class Scaled(NamedTuple):
+class SingleColumns(NamedTuple):
     """Some columns, one after the other: entries place[a] to last[a] - 1 are those of column a.
 
     Entry k of it is in row rows[k + ahead[a]], which may wrap around. The image of a change of w_a
@@ -41,7 +41,7 @@ class Scaled(NamedTuple):
 class ScaledModel(NamedTuple):
     """As `descent.Model`, on scaled columns."""
 
-    columns: Scaled
+    columns: SingleColumns
     g: Array
     diagonal: Array
     mixed: Array

@@ -183,6 +183,11 @@ class CSRRows(Rows):
         return bool(long <= _UNITS**2 * short)
 
     @cached_property
+    def labels(self) -> bool:  # type: ignore[override]
+        lengths, values = np.diff(self.matrix.indptr), self.matrix.data
+        return bool(values.size and np.ptp(lengths) == 0 and np.ptp(values) == 0)
+
+    @cached_property
     def by_columns(self) -> "CSRRows":
         """A^T, a column of A a row of it: made once, as large as A itself."""
         return CSRRows(self.matrix.T.tocsr(), self.dtype, passing=True)

@@ -54,7 +54,7 @@ def near(f: Linear, constraint: Constraint, x: Array, g: Array) -> bool:
     shape = shape_of(constraint)
     if shape is None or not pay(f):
         return False
-    if model_of(f).in_one_pass:
+    if _compiled(f, shape):
         return True
     slopes = g.astype(np.float64, copy=False)
     steep = np.abs(slopes) if shape.signed else -slopes
@@ -72,7 +72,7 @@ def cycled(f: Linear, start: Outset, t: int, state: Memory) -> tuple[Array, Memo
     if start.related or not pay(f, "sample" in state):
         return None
     point, curvature, least = Point(f, x), None, 0.0
-    known, compiled = float(state.get("multiplier", 0.0)), point.model.in_one_pass
+    known, compiled = float(state.get("multiplier", 0.0)), _compiled(f, shape)
     bound = start.bound or (compiled and known > 0)
     bound = bound and (not shape.open or float(g[support] @ x[support]) < 0)
     if not bound:
@@ -96,7 +96,7 @@ def cycled(f: Linear, start: Outset, t: int, state: Memory) -> tuple[Array, Memo
     )  # fmt: skip
     quick = None
     if compiled:
-        quick = _in_one_call(at, point, shape.open, known if bound else 0.0, note)
+        quick = _in_one_call(at, point, known if bound else 0.0, note)
     found = quick or descent(at, point)
     w = inside(found.w, shape)
     note["bound"], note["calm"] = int(found.bound), int(found.calm)
@@ -110,29 +110,43 @@ def cycled(f: Linear, start: Outset, t: int, state: Memory) -> tuple[Array, Memo
     return placed(f, x, chosen, w, product(at, w), note)
 
 
-def _in_one_call(
-    at: Working, point: Point, open_: bool, known: float, note: Memory
-) -> Descended | None:
+def compile_call(at: Working, point: Point) -> None:
+    """What steps of this kind may not have met, where they may come: short columns are enough."""
+    rows, _ = point.model.rows.plain
+    if rows.turned and point.model.in_one_pass:
+        _in_one_call(at, point, 0.0, {})
+
+
+def _compiled(f: Linear, shape: Shape) -> bool:
+    """Whether several models are one call, which pays for fewer atoms and from the first point on.
+
+    Labels that are written out have columns that are related, which a first call would not tell.
+    """
+    model = model_of(f)
+    rows, _ = model.rows.plain
+    return shape.open and model.in_one_pass and not rows.labels
+
+
+def _in_one_call(at: Working, point: Point, known: float, note: Memory) -> Descended | None:
     """Several models; None where not even one led anywhere. `note` keeps the multiplier, if the set
     binds; `known` is the last one."""
     from adafw.kernels.brief import Rounds, Scored, Setting, brief
 
     model, w, whole = point.model, at.x.copy(), at.curvature is not None
     assert model.loss_code is not None
-    setting = Setting(
-        at.radius, at.signed, open_, at.bound, at.price, known, point.free, at.rows.largest, whole
-    )
+    largest = float(at.rows.largest)
+    setting = Setting(at.radius, at.signed, at.bound, at.price, known, point.free, largest, whole)
+    rounds = Rounds(*(FIRST_CALL if whole else LATER_CALLS), at.seed)
     done, binding, left, multiplier, value, z, slopes, bends = brief(
         Scored(model.loss_code, model.y, model.term_weights), at.rows.column_arrays(),
-        at.chosen.view(np.uint64), setting, Rounds(*(FIRST_CALL if whole else LATER_CALLS), at.seed),
-        w, at.g.copy(), point.value, point.z, point.slopes, point.bends,
+        at.chosen.view(np.uint64), setting, rounds, w, at.g, point.value, point.z, point.slopes,
+        point.bends,
     )  # fmt: skip
     if not done:
         return None
     point.start(z, (value, slopes, bends))
-    if binding and open_:
+    if binding:
         note["multiplier"] = multiplier
-    # What the last call of this kind left says so, too.
     related = left > (LEFT_AT_FIRST if whole else LEFT_LATER)
     return Descended(w, binding, False, 1.0 if related else 0.0)
 
