@@ -39,7 +39,7 @@ LEFT = 0.4
 LEFT_AT_FIRST, LEFT_LATER = 0.8, 0.65
 #: Models in a call, epochs before the set binds and where it does, the share of its violation that
 #: ends a descent, and that of the first one's that ends all: for the first call and the others.
-FIRST_CALL, LATER_CALLS = (4, 3, 2, 0.1, 0.02), (3, 3, 2, 0.1, 0.003)
+FIRST_CALL, LATER_CALLS = (4, 3, 2, 0.1, 0.02), (4, 3, 2, 0.1, 0.0005)
 
 
 def pay(f: Linear, sampled: bool = False) -> bool:
@@ -72,7 +72,8 @@ def cycled(f: Linear, start: Outset, t: int, state: Memory) -> tuple[Array, Memo
     if start.related or not pay(f, "sample" in state):
         return None
     point, curvature, least = Point(f, x), None, 0.0
-    known, compiled = float(state.get("multiplier", 0.0)), _compiled(f, shape)
+    known, sampled = float(state.get("multiplier", 0.0)), "sample" in state
+    compiled = not sampled and _compiled(f, shape)
     bound = start.bound or (compiled and known > 0)
     bound = bound and (not shape.open or float(g[support] @ x[support]) < 0)
     if not bound:
@@ -84,7 +85,7 @@ def cycled(f: Linear, start: Outset, t: int, state: Memory) -> tuple[Array, Memo
         return None
     fills = 0 < least >= price
     note = start.note(price, state)
-    if "sample" in state:
+    if sampled:
         return x, note  # all rows cost too little here for a part of them to say so much
     wanted = np.full(x.size, compiled and not bound) | (x != 0)
     wanted[fresh] = True
