@@ -377,7 +377,7 @@ def test_stopping_and_going_on_changes_no_bit(case, make, saved, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("related", 2), ("related", -1), ("related", 0.5), ("related", "yes"), ("gap", np.inf),
-     ("gap", np.nan), ("gap", "wide")],
+     ("gap", np.nan), ("gap", "wide"), ("multiplier", -1.0), ("multiplier", np.nan)],
 )  # fmt: skip
 def test_numbers_that_no_run_leaves_are_refused(name, value):
     state = run(*problem(), max_iterations=2).state
@@ -386,7 +386,17 @@ def test_numbers_that_no_run_leaves_are_refused(name, value):
         run(*problem(), state=state, max_iterations=3)
 
 
-@pytest.mark.parametrize("given", [{"related": 0}, {"gap": -1.0}, {"gap": 1e300}, {"sample": 1}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"related": 0},
+        {"gap": -1.0},
+        {"gap": 1e300},
+        {"sample": 1},
+        {"multiplier": 1e3},
+        {"multiplier": 1e-12},
+    ],
+)
 def test_numbers_that_might_have_been_left_lead_to_the_minimum(given):
     f, ball = problem()
     state = run(f, ball, max_iterations=2).state

@@ -127,12 +127,12 @@ def test_numbers_of_states_and_their_ranges():
     numbers = CorrectiveStep().numbers
     assert {name: kind for name, (kind, _, _) in numbers.items()} == {
         "calm": int, "bound": int, "sample": int, "related": int, "word": int, "level": float,
-        "gap": float, "norm": float, "reach": float, "held": float,
+        "gap": float, "norm": float, "multiplier": float, "reach": float, "held": float,
     }  # fmt: skip
     for name in ("calm", "bound", "sample", "related"):
         assert numbers[name][1:] == (0, 1)
     assert numbers["word"][1:] == (0, 2**64)
-    for name in ("norm", "reach", "held"):
+    for name in ("norm", "multiplier", "reach", "held"):
         assert numbers[name][1] == 0
     for name in ("level", "gap"):
         assert numbers[name][1] == -numbers[name][2] < -1e300
