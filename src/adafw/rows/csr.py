@@ -185,7 +185,8 @@ class CSRRows(Rows):
     @cached_property
     def labels(self) -> bool:  # type: ignore[override]
         lengths, values = np.diff(self.matrix.indptr), self.matrix.data
-        return bool(values.size and np.ptp(lengths) == 0 and np.ptp(values) == 0)
+        alike = bool(values.size) and int(lengths.min()) == int(lengths.max())
+        return alike and bool((values == values[0]).all())
 
     @cached_property
     def by_columns(self) -> "CSRRows":

@@ -235,6 +235,17 @@ def copies(m=2000, seed=0):
     return sparse.csr_array(sparse.hstack([A, A + 0.05 * other]).tocsr())
 
 
+def test_labels_that_are_written_out_are_known():
+    """Rows of one length and entries of one value: both have to be so."""
+    A = onehot(200)
+    longer, other = A.tolil(), A.copy()
+    longer[0, int(np.flatnonzero(A[[0]].toarray()[0] == 0)[0])] = 1.0
+    other.data[7] = 2.0
+    for stored, known in ((A, True), (3 * A, True), (longer.tocsr(), False), (other, False)):
+        f = adafw.LinearModel(sparse.csr_array(stored), np.ones(200), losses.Squared())
+        assert f.rows.labels is known
+
+
 @pytest.mark.parametrize("kind", [onehot, copies])
 def test_related_columns_are_left_to_a_gram_matrix(kind, taken, monkeypatch):
     A = kind()
