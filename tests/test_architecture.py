@@ -88,6 +88,8 @@ LONG = {
     "minimize.py: minimize": "16 keywords of the contract, each checked where it comes in",
     "kernels/libsvm.py: parse": "one automaton over bytes; its states share eight locals",
     "kernels/descent.py: descend": "one compiled loop, whose parts would share its locals",
+    "kernels/scaled.py: descend": "one compiled loop, whose parts would share its locals",
+    "kernels/brief.py: brief": "one compiled loop, whose parts would share its locals",
     "kernels/joint_descent.py: descend": "one compiled loop, whose parts would share its locals",
     "steps/corrective/atoms.py: improve": "one pass of the method, in the order of its lines",
 }

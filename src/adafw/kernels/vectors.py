@@ -56,3 +56,28 @@ def shed(a: Array, w: Array, total: float, rounds: int) -> tuple[float, int]:
             return level, 0
         left = kept
     return level, left
+
+
+@jit
+def peak_of(values: Array) -> float:
+    """The largest entry, or 0; four at a time, so that none waits for the last."""
+    a = b = c = d = 0.0
+    whole = values.size - values.size % 4
+    for i in range(0, whole, 4):
+        a, b = max(a, values[i]), max(b, values[i + 1])
+        c, d = max(c, values[i + 2]), max(d, values[i + 3])
+    for i in range(whole, values.size):
+        a = max(a, values[i])
+    return max(max(a, b), max(c, d))
+
+
+@jit
+def sum_of(values: Array) -> float:
+    """The sum of all entries, four at a time."""
+    a = b = c = d = 0.0
+    whole = values.size - values.size % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = a + values[i], b + values[i + 1], c + values[i + 2], d + values[i + 3]
+    for i in range(whole, values.size):
+        a += values[i]
+    return (a + b) + (c + d)

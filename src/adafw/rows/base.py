@@ -50,6 +50,9 @@ class Rows(ABC):
     turned: bool = False
     #: Whether columns, those of zeros aside, are of one size or so.
     alike: bool = False
+    #: Whether all rows have as many entries, all of one value, as labels have that are written out:
+    #: of such columns those of one kind of label have the same sum.
+    labels: bool = False
     #: How many products with all rows a Gram matrix costs, where that is known to be few.
     gram_products: float = math.inf
     #: Whether `add_gram` is known.

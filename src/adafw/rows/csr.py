@@ -185,6 +185,12 @@ class CSRRows(Rows):
         return bool(long <= _UNITS**2 * short)
 
     @cached_property
+    def labels(self) -> bool:  # type: ignore[override]
+        lengths, values = np.diff(self.matrix.indptr), self.matrix.data
+        alike = bool(values.size) and int(lengths.min()) == int(lengths.max())
+        return alike and bool((values == values[0]).all())
+
+    @cached_property
     def by_columns(self) -> "CSRRows":
         """A^T, a column of A a row of it: made once, as large as A itself."""
         return CSRRows(self.matrix.T.tocsr(), self.dtype, passing=True)
@@ -219,7 +225,7 @@ class CSRRows(Rows):
     def stored(self) -> int:
         return int(self.matrix.nnz)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         values = self.matrix.data
         return max(float(values.max()), -float(values.min())) if values.size else 0.0

@@ -275,18 +275,23 @@ def test_iterations_on_a_sample_end_by_its_gap(sign):
     assert ball.gap(new, g) <= sample.ENOUGH * abs(value)
 
 
-def unrelated(m=M, n=700, radius=40.0):
+def unrelated(m=M, n=700, radius=40.0, loss=losses.Squared()):
     """Rows of few entries, and a ball that many columns share."""
     rng = np.random.default_rng(0)
     A = sparse.random(m, n, 8 / n, format="csr", rng=rng, data_rvs=rng.standard_normal)
     y = A @ rng.normal(size=n) + rng.normal(size=m)
-    return adafw.LinearModel(sparse.csr_array(A), y, losses.Squared()), adafw.L1Ball(radius)
+    return adafw.LinearModel(sparse.csr_array(A), y, loss), adafw.L1Ball(radius)
 
 
-@pytest.mark.parametrize(("radius", "near"), [(300.0, True), (3.0, False)])
-def test_no_sample_is_made_where_one_iteration_leads_far(radius, near, monkeypatch):
-    """A brief descent that fills the set costs no more than a sample."""
-    f, ball = unrelated(radius=radius)
+@pytest.mark.parametrize(
+    ("radius", "loss", "near"),
+    [(300.0, losses.Huber(1e9), True), (3.0, losses.Huber(1e9), False), (300.0, losses.Squared(),
+     True), (3.0, losses.Squared(), True)],
+)  # fmt: skip
+def test_no_sample_is_made_where_one_iteration_leads_far(radius, loss, near, monkeypatch):
+    """A brief descent that fills the set costs no more than a sample; several models in one call
+    lead far from anywhere."""
+    f, ball = unrelated(radius=radius, loss=loss)
     x, made, plain = np.zeros(700), [], sample._sample
     monkeypatch.setattr(sample, "_sample", lambda *given: made.append(1) or plain(*given))
     assert corrector_for(f, ball).near(f, ball, x, f.gradient(x)) is near

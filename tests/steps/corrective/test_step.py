@@ -127,14 +127,14 @@ def test_numbers_of_states_and_their_ranges():
     numbers = CorrectiveStep().numbers
     assert {name: kind for name, (kind, _, _) in numbers.items()} == {
         "calm": int, "bound": int, "sample": int, "related": int, "stuck": int, "alone": int,
-        "word": int, "level": float, "gap": float, "norm": float, "reach": float, "held": float,
-        "stretch": float, "last": float,
+        "word": int, "level": float, "gap": float, "norm": float, "multiplier": float,
+        "reach": float, "held": float, "stretch": float, "last": float,
     }  # fmt: skip
     for name in ("calm", "bound", "sample", "related", "alone"):
         assert numbers[name][1:] == (0, 1)
     assert numbers["stuck"][1:] == (0, 2)
     assert numbers["word"][1:] == (0, 2**64)
-    for name in ("norm", "reach", "held", "stretch"):
+    for name in ("norm", "multiplier", "reach", "held", "stretch"):
         assert numbers[name][1] == 0
     for name in ("level", "gap", "last"):
         assert numbers[name][1] == -numbers[name][2] < -1e300

@@ -10,7 +10,7 @@ from adafw.objectives.base import FiniteSum
 from adafw.objectives.kinds import Linear, model_of
 from adafw.rows import Rows
 from adafw.steps.corrective.base import Corrector, Memory
-from adafw.steps.corrective.cycles import NARROW, cycled, near
+from adafw.steps.corrective.cycles import NARROW, compile_call, cycled, near
 from adafw.steps.corrective.descent import CALM_SHARE, Working, descent, product
 from adafw.steps.corrective.gram import Gram
 from adafw.steps.corrective.joining import steepest
@@ -204,3 +204,4 @@ def _compile(model: LinearModel, rows: Rows) -> None:
         start = x[chosen] + (1.0 / chosen.size if bound else 0.0)
         at = Working(small.rows, chosen, start, g[chosen], 1.0, True, bound, 0.1, bound, 0)
         product(at, descent(at, Point(small, x)).w)
+    compile_call(at, Point(small, x))

@@ -24,6 +24,8 @@ class Memory(TypedDict, total=False):
     bound: int
     level: float
     norm: float
+    #: The multiplier of the set, where brief descents left one.
+    multiplier: float
     #: 1 where columns were found to have much to do with each other.
     related: int
     #: 1 where the rows are a sample of longer data.

@@ -25,7 +25,7 @@ class Shape:
 
 def steepest(
     shape: Shape, x: Vector, g: Vector, support: NDArray[np.int64], bound: bool, level: float,
-    room: int, least: float = 0.0,
+    room: int, least: float = 0.0, fall: float = FALL,
 ) -> tuple[NDArray[np.int64], int, float]:  # fmt: skip
     """(those that join, how many must, price on weight).
 
@@ -37,7 +37,7 @@ def steepest(
     """
     steep = np.abs(g) if shape.signed else -g
     most = float(steep.max())
-    level = 0.0 if bound else max(FALL * (most if level < 0 else min(level, most)), least)
+    level = 0.0 if bound else max(fall * (most if level < 0 else min(level, most)), least)
     multiplier = -float(g[support] @ x[support]) / shape.radius
     if shape.open:
         multiplier = max(multiplier, level)

@@ -62,7 +62,8 @@ class CorrectiveStep(Step[Memory]):
         "related": (int, 0, 1), "stuck": (int, 0, STUCK - 1), "alone": (int, 0, 1),
         "word": (int, 0, 2**64),
         "level": (float, -_LARGE, _LARGE), "gap": (float, -_LARGE, _LARGE),
-        "norm": (float, 0, _LARGE), "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
+        "norm": (float, 0, _LARGE), "multiplier": (float, 0, _LARGE),
+        "reach": (float, 0, _LARGE), "held": (float, 0, _LARGE),
         "stretch": (float, 0, _LARGE), "last": (float, -_LARGE, _LARGE),
     })  # fmt: skip
 
