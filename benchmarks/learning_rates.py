@@ -153,13 +153,23 @@ def minimum(f, constraint):
 def epochs(f, constraint, algorithm, best, most, seed):
     """Epochs to each of the levels, inf if there were not enough; and the error at the end."""
     s = solver.start(f, constraint, algorithm, constraint.start(f.shape), as_source(seed))
-    find, found = partial(paths.find, f, constraint), [math.inf] * len(LEVELS)
-    path = find(algorithm)
+    return follow(f, constraint, algorithm, s, best, most)
+
+
+def path_of(f, constraint, algorithm, most):
+    """What runs the algorithm, its search included, for so many epochs."""
+    find = partial(paths.find, f, constraint)
     if isinstance(algorithm.step.learning_rate, str):
         limits = Limits(math.inf, most, math.inf, math.inf, math.inf)
-        path = AutoRate(f, constraint, algorithm, limits, find, s.x.shape)
+        return AutoRate(f, constraint, algorithm, limits, find, constraint.start(f.shape).shape)
+    return find(algorithm)
+
+
+def follow(f, constraint, algorithm, s, best, most):
+    """The same from a state on, with what it has cost so far."""
+    path, found = path_of(f, constraint, algorithm, most), [math.inf] * len(LEVELS)
     path.prepare(f, constraint, algorithm, s)
-    goal = 1
+    goal = math.ceil(1.03 * s.t) + 1
     while s.gradient_evaluations < most * f.n_terms and math.isinf(found[-1]):
         try:
             path.run(f, constraint, algorithm, s, goal - s.t, lambda: False)

@@ -177,18 +177,18 @@ def test_a_rate_moves_by_what_its_window_met():
     assert path._factor([1.0, 1.0], 2.4, 0.6, waits=True) == 0.5
 
 
-def promise(algorithm, begun, ended, t=100, anew=0.0):
+def promise(algorithm, begun, ended, t=100, anew=0.0, starts=0):
     """Whether a table is used, and q*, of a window between these epochs, 50 terms each.
 
-    `anew`: the epochs of beginnings before the last one.
+    `anew`: the epochs of beginnings before the last one; `starts`: how many there were.
     """
     path = AutoRate(problem(), adafw.L1Ball(5.0), algorithm, None, lambda a: paths.Generic(), (20,))
     states = [solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.ones(20)},
-                           search={"start.work": int(50 * anew)},
+                           search={"start.work": int(50 * anew), "starts": starts},
                            gradient_evaluations=round(50 * (e + anew)))
               for e in (ended, begun)]  # fmt: skip
     g, target, waits = path._promise(*states, 50)
-    assert waits == (g is None and target == Control().early)
+    assert waits == (g is None and target in (Control().early, Control().early * Control().wary))
     return g is not None, pytest.approx(target)
 
 
@@ -206,6 +206,8 @@ def test_what_a_window_is_held_against():
         assert promise(steps, 40.0, 44.0) == (True, 5.0)
         assert promise(steps, 0.1, 0.2, anew=3.0) == (False, 0.6), "the table is empty again"
     assert promise(projected, 0.1, 0.2, anew=3.0) == (True, 0.6 / 0.2)
+    assert promise(projected, 4.0, 4.4, starts=1) == (True, 5 * 0.4 / 2), "half after fresh starts"
+    assert promise(adafw.AdaCSFW(), 0.1, 0.2, starts=3) == (False, 0.6 / 2)
 
 
 def test_a_window_is_judged_by_its_own_bend():
@@ -307,12 +309,12 @@ def test_sparse_data_end_no_higher_than_they_began(solved, kind):
         assert r.value <= 1.5 * f.value(np.zeros(4500))
 
 
-def judged(f, begun, epochs):
+def judged(f, begun, epochs, starts=0):
     """The rate after a window from 0 to (0.1, 0) whose table promised a fall, at so many epochs."""
     ball, projected = adafw.LInfBall(1.0), adafw.AdaGrad(gradient=gradients.CSFW(batch_size=4))
     path = AutoRate(f, ball, projected, None, lambda a: paths.Generic(), (2,))
     s = adafw.minimize(f, ball, projected, x0=np.zeros(2), max_iterations=1).state
-    s.search = {"rate": begun, "start.work": 0}
+    s.search = {"rate": begun, "highest": begun, "starts": starts, "start.work": 0}
     s.x, s.t, s.gradient_evaluations = np.zeros(2), 1, int(epochs * f.n_terms)
     s.gradient["gradient"] = np.array([-1.0, 0.0])
     _keep(s, s)
@@ -342,6 +344,16 @@ def test_rates_of_solved_steps_have_a_roof(epochs):
     assert judged(f, 2 * roof, epochs) == pytest.approx(2 * roof)
 
 
+def test_after_a_fresh_start_the_half_that_bends_more_counts_and_half_as_much_is_let_pass():
+    """One half of every sample bends a thousand times as much as the other: twice the mean."""
+    A = np.zeros((400, 2))
+    A[in_order(400), 0] = np.where(np.arange(400) % 2, 2.8, 2.8e-3)
+    f = adafw.LinearModel(A, np.zeros(400), losses.Squared())
+    before = judged(f, 0.1, 1.0)
+    assert 0.06 < before < 0.2, "within its bounds"
+    assert judged(f, 0.1, 1.0, starts=1) == pytest.approx(before * (0.5 / 2) ** 0.5, rel=1e-5)
+
+
 def test_a_table_is_asked_where_the_window_began():
     """Before the first iteration it is empty: that of the end has to do."""
     projected = adafw.AdaGrad(gradient=gradients.CSFW())
@@ -349,7 +361,7 @@ def test_a_table_is_asked_where_the_window_began():
     for t, wanted in ((0, 2.0), (1, 1.0)):
         begun, ended = (
             solver.State(x=np.zeros(20), t=t, gradient={"gradient": np.full(20, value)},
-                         search={"start.work": 0}, gradient_evaluations=work)
+                         search={"start.work": 0, "starts": 0}, gradient_evaluations=work)
                          for value, work in ((1.0, 40), (2.0, 50))
         )  # fmt: skip
         assert (path._promise(ended, begun, 50)[0] == wanted).all()
@@ -370,7 +382,7 @@ def test_a_point_that_has_settled_moves_no_rate():
 def _replaced(s, x):
     """A window that began at x, with a rate of 0.25."""
     s.x = x
-    s.search = {"rate": 0.25}
+    s.search = {"rate": 0.25, "highest": 0.25, "starts": 0}
     _keep(s, s)
 
 
@@ -408,22 +420,27 @@ def test_a_late_window_that_bends_far_more_than_others_is_undone_once(epochs, be
     assert s.search["bent"] == pytest.approx(25.0), "what was met is forgotten by halves"
 
 
-def test_windows_grow_with_the_run_up_to_some_epochs():
+def window(algorithm, t, n_terms, starts=0):
+    """How many iterations a window from t has, after so many fresh starts."""
     path = AutoRate.__new__(AutoRate)
-    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=16)
-    assert [path._window(t, 1600) for t in (0, 39, 80, 1000, 10**5)] == [8, 8, 8, 100, 500]
-    path.algorithm = adafw.AdaFW()
-    assert path._window(10**5, 400) == 5
+    path.control, path.algorithm, path.measured = Control(), algorithm, None
+    return path._window(solver.State(x=np.zeros(2), t=t, search={"starts": starts}), n_terms)
+
+
+def test_windows_grow_with_the_run_up_to_some_epochs():
+    batches = adafw.AdaCSFW(batch_size=16)
+    assert [window(batches, t, 1600) for t in (0, 39, 80, 1000, 10**5)] == [8, 8, 8, 100, 500]
+    assert window(adafw.AdaFW(), 10**5, 400) == 5
 
 
 def test_windows_are_worth_judging():
     """12 terms are not to cost more than a tenth of what they judge, unless there are few."""
-    path = AutoRate.__new__(AutoRate)
-    path.control, path.algorithm = Control(), adafw.AdaCSFW(batch_size=3)
-    assert [path._window(t, 300) for t in (0, 100, 1000)] == [40, 40, 100]
-    assert path._window(0, 50) == 17, "an epoch at most"
-    path.algorithm = adafw.AdaFW()
-    assert path._window(0, 12) == 4
+    batches = adafw.AdaCSFW(batch_size=3)
+    assert [window(batches, t, 300) for t in (0, 100, 1000)] == [40, 40, 100]
+    assert window(batches, 0, 50) == 17, "an epoch at most"
+    assert window(adafw.AdaFW(), 0, 12) == 4
+    found = [window(batches, 0, n, starts) for n, starts in ((6000, 1), (6000, 3), (300, 3))]
+    assert found == [160, 1000, 50], "four times the terms, 5 % of all at most"
 
 
 @pytest.mark.parametrize("name", ["AdaCSFW", "AdaGrad on CSFW", "AdamSFW"])
@@ -452,9 +469,9 @@ def test_rates_stay_where_a_step_can_be_told_from_none():
     path = AutoRate.__new__(AutoRate)
     path.width = 10.0
     for wanted, kept in ((0.0, 1e-29), (1e-40, 1e-29), (0.3, 0.3), (1e200, 1e31)):
-        s = solver.State(x=np.zeros(2), search={"rate": 1.0, "end": 5})
+        s = solver.State(x=np.zeros(2), search={"rate": 1.0, "highest": 1.0, "end": 5})
         path._close(s, wanted)
-        assert s.search == {"rate": pytest.approx(kept)}
+        assert s.search == {"rate": pytest.approx(kept), "highest": pytest.approx(max(1.0, kept))}
 
 
 def test_a_window_does_not_raise_the_rate_to_what_is_held():
@@ -462,9 +479,9 @@ def test_a_window_does_not_raise_the_rate_to_what_is_held():
     path.width = 10.0
     for t, kept in ((3, 2.0), (9, 2.0), (10, 9.0)):
         s = solver.State(x=np.zeros(2), t=t)
-        s.search = {"rate": 1.0, "held.rate": 2.0, "held.t": 10, "end": 9}
+        s.search = {"rate": 1.0, "highest": 1.0, "held.rate": 2.0, "held.t": 10, "end": 9}
         path._close(s, 9.0)
-        assert s.search == {"rate": kept, "held.rate": 2.0, "held.t": 10}
+        assert s.search == {"rate": kept, "highest": kept, "held.rate": 2.0, "held.t": 10}
 
 
 def test_what_was_met_in_a_stage_that_is_undone_is_forgotten():

@@ -41,8 +41,8 @@ def begun_anew(algorithm, f, epochs=30.0):
     """The states right after every fresh start of a run."""
     states, begin = [], fresh_start.begin
 
-    def watched(s, rate):
-        begin(s, rate)
+    def watched(s, *more):
+        begin(s, *more)
         states.append(s.copy())
 
     with pytest.MonkeyPatch.context() as patch:
@@ -243,11 +243,36 @@ def test_looks_become_rare():
         assert (s.search["looked"] == evaluations + 32) == looks
 
 
+def test_what_a_run_begins_anew_with():
+    """A share of the last beginning; or a third of the rate that a look had found well."""
+    search = {"begun": 9.0, "highest": 9.0}
+    assert fresh_start.again(search, 0.1, remembers=True) == pytest.approx((0.9, 3.0))
+    search |= {"trusted": 3.0, "highest": 90.0}
+    assert fresh_start.again(search, 0.01, remembers=True) == pytest.approx((1.0, 3.0))
+    assert fresh_start.again(search, 0.01, remembers=False) == pytest.approx((0.09, 3.0))
+    search |= {"begun": 0.09, "highest": 3.0}  # the trusted rate itself went wrong later
+    assert fresh_start.again(search, 0.01, remembers=True) == pytest.approx((1.0, 1.0))
+    assert fresh_start.again(search, 0.01, remembers=False) == pytest.approx((9e-4, 0.03))
+
+
+@pytest.mark.parametrize(("x", "trusted"), [(0.01, True), (-3.0, False)])
+def test_a_look_that_finds_a_fall_trusts_the_rate(x, trusted):
+    f = adafw.LinearModel(np.eye(40) * 6.0, np.full(40, 6.0), losses.Squared())
+    s = solver.State(x=np.zeros(40), t=8)
+    fresh_start.begin(s, 1.0)
+    s.x, s.gradient_evaluations = np.full(40, x), 40
+    s.search |= {"rate": 0.2, "highest": 5.0}
+    assert (fresh_start.overshot(f, s) == 0.0) == trusted
+    assert (s.search.get("trusted"), s.search["highest"]) == (
+        (0.2, 0.2) if trusted else (None, 5.0)
+    )
+
+
 def test_a_rate_does_not_rise_again_to_what_was_too_large():
     search = {"rate": 0.1}
     assert fresh_start.held(search, 0.9, 5) == 0.9
-    fresh_start.hold(search, 0.9, 20)
-    assert fresh_start.held(search, 0.9, 5) == pytest.approx(0.3)
+    fresh_start.hold(search, 0.3, 20)
+    assert fresh_start.held(search, 0.9, 5) == 0.3
     assert fresh_start.held(search, 0.05, 5) == 0.05
     assert fresh_start.held(search, 0.9, 20) == 0.9
     search["rate"] = 0.5
@@ -256,6 +281,7 @@ def test_a_rate_does_not_rise_again_to_what_was_too_large():
 
 @pytest.mark.parametrize(("key", "value"), [("start.x", np.zeros(3)), ("start.x", None),
                                         ("begun", -1.0), ("looked", 0.5), ("start.work", None),
+                                        ("highest", None), ("starts", 2**20), ("trusted", 0.0),
                                         ("held.t", 4), ("held.rate", 0.1)])  # fmt: skip
 def test_a_damaged_start_is_refused(key, value):
     f, algorithm = unscaled(), adafw.AdaCSFW()

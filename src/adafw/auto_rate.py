@@ -52,6 +52,11 @@ class Control:
     where half of the terms asked have nothing to do with the way, as those of sparse data may.
     In the first epoch the table is filling up, and promises too little: then q* is at least
     `early` over the epochs so far; or, if it `waits`, the terms are asked, and q* is `early`.
+
+    A run that had to begin anew has shown that its sample misses what matters. With every such
+    beginning it is `wider` times as large, up to `judged` of all terms; of its halves the one that
+    bends more counts, and q* is `wary` times as large. What has failed is held off for `longer`
+    times as many iterations.
     """
 
     share: float = 0.1
@@ -70,11 +75,14 @@ class Control:
     late: float = 3.0
     leap: float = 15.0
     roof: float = math.inf
+    wider: int = 4
+    wary: float = 0.5
+    longer: int = 4
 
 
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
-SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False, roof=0.3)
+SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False, roof=0.3, longer=16)
 CAREFUL = Care(first=0.03, least=2, target=0.8)
 
 
@@ -152,16 +160,24 @@ class AutoRate:
             if s.t >= target or self._used_up(s, f.n_terms):
                 return s
             if "end" not in s.search:
-                s.search["end"] = s.t + self._window(s.t, f.n_terms)
+                s.search["end"] = s.t + self._window(s, f.n_terms)
                 _keep(s, s)
             if not self._advance(f, constraint, s, min(target, s.search["end"]), stop):
                 return s
 
-    def _window(self, t: int, n_terms: int) -> int:
-        """How many iterations the window that begins at t has."""
-        control, each = self.control, self.algorithm.gradient.evaluations(t, n_terms)
-        shortest = max(control.least, -(-min(control.worth * control.few, n_terms) // each))
-        return max(shortest, int(min(control.share * t, control.epochs * n_terms / each)))
+    def _window(self, s: State, n_terms: int) -> int:
+        """How many iterations the window that begins at s has."""
+        control, each = self.control, self.algorithm.gradient.evaluations(s.t, n_terms)
+        shortest = max(
+            control.least, -(-min(control.worth * self._few(s, n_terms), n_terms) // each)
+        )
+        return max(shortest, int(min(control.share * s.t, control.epochs * n_terms / each)))
+
+    def _few(self, s: State, n_terms: int) -> int:
+        """How many terms the first window is judged by."""
+        control, starts = self.control, 0 if self.measured else s.search["starts"]
+        most = max(control.few, int(control.judged * n_terms))
+        return int(min(n_terms, most, control.few * control.wider**starts))
 
     def _advance(
         self, f: FiniteSum, constraint: Constraint, s: State, goal: int, stop: Callable[[], bool]
@@ -190,13 +206,14 @@ class AutoRate:
         g, target, waits = self._promise(s, base, f.n_terms)
         d = (s.x - base.x).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            begin = known or KeptSample.at(f, base.x, min(f.n_terms, control.few))
+            begin = known or KeptSample.at(f, base.x, self._few(s, f.n_terms))
             end = KeptSample.at(f, s.x, begin.size)
             next_ = end.grown(f, s.x, min(f.n_terms, int(control.judged * evaluated)))
             promises = [-slope for slope in (begin.slopes(d) if g is None else [float(dot(g, d))])]
             noise = ROUNDING * max(float(dot(np.abs(slope), np.abs(d)))
                                    for slope in (begin.halves if g is None else [g]))  # fmt: skip
-            bend = end.mean(end.less(begin).slopes(d))
+            bends = end.less(begin).slopes(d)
+            bend = float(np.max(bends)) if s.search["starts"] else end.mean(bends)
             seen = all(map(any, zip(begin.slopes(d), end.slopes(d), strict=True)))
         asked = next_.size + (0 if known else begin.size)
         s.gradient_evaluations += asked  # last: what cannot be reached is asked again
@@ -227,7 +244,7 @@ class AutoRate:
         with np.errstate(over="ignore", invalid="ignore"):
             verdict = measured.judge(f, s, base, self.rate(s))
         if verdict is None:
-            s.search["end"] = s.t + self._window(s.t, f.n_terms)
+            s.search["end"] = s.t + self._window(s, f.n_terms)
         elif verdict.undone and self.rate(s) > _LOWEST * self.width:
             self._go_back(s, verdict.rate)
         else:
@@ -235,17 +252,18 @@ class AutoRate:
 
     def _look(self, f: FiniteSum, constraint: Constraint, s: State) -> None:
         """Begins anew, at a smaller rate, if f is found above where it began."""
-        begun = s.search["begun"]
-        rate = begun * fresh_start.overshot(f, s)
-        if rate < _LOWEST * self.width:
+        share = fresh_start.overshot(f, s)
+        rate, roof = fresh_start.again(s.search, share, not self.measured)
+        if not share or rate < _LOWEST * self.width:
             return
-        t, x = s.t, s.search["start.x"]
+        x, starts = s.search["start.x"], s.search["starts"] + 1
+        until = s.t * (1 if self.measured else self.control.longer)
         fresh = State(x=x, rng=s.rng, gradient=self.algorithm.gradient.init(f, x))
         fresh.step = self.algorithm.step.init(x)
         _replace(s, fresh)
         s.records = [row for row in s.records if row[0] <= s.t]
-        fresh_start.begin(s, rate)
-        fresh_start.hold(s.search, begun, t)
+        fresh_start.begin(s, rate, starts)
+        fresh_start.hold(s.search, roof, until)
         self.path.prepare(f, constraint, self._at(rate), s)
 
     def _close(self, s: State, rate: float) -> None:
@@ -253,6 +271,7 @@ class AutoRate:
         rate = fresh_start.held(s.search, rate, s.t)
         s.search = {k: v for k, v in s.search.items() if k != "end" and not k.startswith("base.")}
         s.search["rate"] = min(max(rate, self.width * _LOWEST), self.width / _LOWEST)
+        s.search["highest"] = max(s.search["highest"], s.search["rate"])
 
     def _epochs(self, s: State, n_terms: int) -> float:
         """Epochs since the run began, the last time."""
@@ -261,13 +280,14 @@ class AutoRate:
     def _promise(self, s: State, base: State, n_terms: int) -> tuple[Array | None, float, bool]:
         """The gradient of the table, None if terms are to be asked; q*; whether it is to wait."""
         control, gradient = self.control, self.algorithm.gradient
-        epochs = self._epochs(s, n_terms)
+        epochs, wary = self._epochs(s, n_terms), control.wary if s.search["starts"] else 1.0
         window = (s.gradient_evaluations - base.gradient_evaluations) / n_terms
         # Before the first iteration the table is empty: that of the end has to do.
         g = gradient.remembered(base.gradient if base.t else s.gradient)
         if control.waits and epochs < 1:
-            return None, control.early, True
-        return g, max(min(control.top, control.slope * window), control.early / epochs), False
+            return None, wary * control.early, True
+        target = max(min(control.top, control.slope * window), control.early / epochs)
+        return g, wary * target, False
 
     def _factor(
         self, promises: list[float], bend: float, target: float, waits: bool = False

@@ -41,7 +41,11 @@ class Look:
     many looks one would be wrong some day, and forget a whole run.
 
     The rate that begins anew is that of the last beginning times the share of the line on which f
-    falls: at most `most`, and `nowhere` if it falls nowhere.
+    falls: at most `most`, and `nowhere` if it falls nowhere; it is held to `most` of the last
+    beginning's for as many iterations as have failed.
+
+    If a look had found that all was well, the rate of then is trusted, where there is a table: at
+    least `most` of it begins anew, and it is held to that rate.
     """
 
     first: float = 1.0
@@ -60,18 +64,29 @@ class Look:
 
 LOOK = Look()
 _VALUE = Record._fields.index("value")
+#: Fresh starts that are counted: after so many, one more changes nothing.
+_MANY = 100
 
 
-def begin(s: State, rate: float) -> None:
-    """A search that begins at s, with what it must know to begin anew."""
+def begin(s: State, rate: float, starts: int = 0) -> None:
+    """A search that begins at s, with what it must know to begin anew; after so many others."""
     work = s.gradient_evaluations
-    s.search = {"rate": rate, "begun": rate, "looked": work}
-    s.search |= {"start.x": s.x.copy(), "start.work": work}
+    s.search = {"rate": rate, "begun": rate, "highest": rate, "looked": work}
+    s.search |= {"start.x": s.x.copy(), "start.work": work, "starts": min(starts, _MANY)}
+
+
+def again(search: StateDict, share: float, remembers: bool) -> tuple[float, float]:
+    """The rate to begin anew with, and that which it is held to at first."""
+    rate, trusted = search["begun"] * share, search.get("trusted")
+    if not (trusted and remembers):
+        return rate, search["begun"] * LOOK.most
+    roof = min(trusted, search["highest"] * LOOK.most)
+    return min(max(rate, trusted * LOOK.most), roof), roof
 
 
 def hold(search: StateDict, rate: float, t: int) -> None:
-    """Up to iteration t, where `rate` was found too large, no rate is to rise to it again."""
-    search |= {"held.rate": rate * LOOK.most, "held.t": t}
+    """Up to iteration t no rate is to rise above this one."""
+    search |= {"held.rate": rate, "held.t": t}
 
 
 def held(search: StateDict, wanted: float, t: int) -> float:
@@ -85,6 +100,9 @@ def check(search: StateDict, x: Array) -> None:
     """Refuses what no run leaves."""
     expect(search.get("start.x"), "search.start.x", x)
     expect_number(search.get("begun"), "search.begun", float, 1e-300, 1e300)
+    expect_number(search.get("highest"), "search.highest", float, 1e-300, 1e300)
+    expect_number(search.get("trusted", 1.0), "search.trusted", float, 1e-300, 1e300)
+    expect_number(search.get("starts"), "search.starts", int, 0, _MANY)
     for name in ("start.work", "looked"):
         expect_number(search.get(name), f"search.{name}", int, 0, 2**62)
     if "held.t" in search or "held.rate" in search:
@@ -113,6 +131,7 @@ def overshot(f: FiniteSum, s: State) -> float:
     s.gradient_evaluations += asked  # last: what cannot be reached is asked again
     s.search["looked"] = s.gradient_evaluations  # with its own: so none is due at once
     if not above:
+        s.search |= {"trusted": s.search["rate"], "highest": s.search["rate"]}
         return 0.0
     falling = [share for share, slope in zip(shares, slopes, strict=True) if slope.mean() <= 0]
     return min(LOOK.most, max(falling, default=0.0) or LOOK.nowhere)

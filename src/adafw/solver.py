@@ -16,7 +16,7 @@ from adafw.objectives.base import FiniteSum, Unavailable
 from adafw.random import IndexSource, Words, freeze, thaw
 from adafw.typing import Array, Plain, StateDict
 
-_FORMAT = 3  # of a saved state; raise it when a field changes its meaning
+_FORMAT = 4  # of a saved state; raise it when a field changes its meaning
 
 
 class Diverged(Exception):
