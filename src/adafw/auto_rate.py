@@ -77,12 +77,12 @@ class Control:
     roof: float = math.inf
     wider: int = 4
     wary: float = 0.5
-    longer: int = 4
+    longer: int = 16
 
 
 #: Of steps that minimise Q_t, by a projection or by corrective steps: they go further than K
 #: Frank-Wolfe steps at the same rate, and nearer to where the table says.
-SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False, roof=0.3, longer=16)
+SOLVED = Control(first=0.03, least=2, slope=5.0, waits=False, roof=0.3)
 CAREFUL = Care(first=0.03, least=2, target=0.8)
 
 

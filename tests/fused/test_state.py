@@ -108,7 +108,7 @@ def test_formats_change_on_purpose_only():
     """What other versions wrote is told by these numbers."""
     f = linear_model(4, 3)
     s = fresh(f, adafw.L1Ball(1.0), adafw.FW())
-    assert s.to_arrays()["format"] == 3
+    assert s.to_arrays()["format"] == 4
     assert (model.FORMAT, checkpoint.FORMAT, parts._FORMAT) == (1, 2, 1)
 
 
