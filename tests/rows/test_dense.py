@@ -59,3 +59,20 @@ def test_float32_in_double_precision_is_centred_without_a_copy():
     assert rows.array is A
     assert inner.dtype == mean.dtype == np.float64
     np.testing.assert_allclose(mean, A.astype(float).mean(axis=0), atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_which_few_weigh_nearly_all_know_what_each_weighs(dtype):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((5000, 30))
+    assert DenseRows(A.astype(dtype)).heavy is None
+    units = 10.0 ** rng.uniform(-3, 3, 30)
+    long = (A * rng.lognormal(0, 2, (5000, 1))).astype(dtype)
+    found = DenseRows(long).heavy
+    plain = (long.astype(np.float64) ** 2).sum(axis=1)
+    assert np.corrcoef(np.log(found), np.log(plain))[0, 1] > 0.98
+    other = DenseRows((long * units).astype(dtype)).heavy  # units of columns do not matter
+    np.testing.assert_allclose(other, found, rtol=1e-5)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert DenseRows(np.full((2000, 3), 1e200)).heavy is None
+    assert DenseRows(np.zeros((2000, 3), dtype)).heavy is None

@@ -67,6 +67,9 @@ class Rows(ABC):
     places: NDArray[np.integer[Any]] | None = None
     #: Whether they are on other machines: a product is then a round trip, and may fail.
     remote: bool = False
+    #: What rows weigh, where a few of them weigh as much as all others: their squared lengths, in
+    #: units of which columns are of one size; None of others.
+    heavy: Vector | None = None
     #: Whether looking for NaN and infinity is a pass of theirs, of which more can be had.
     unseen: bool = False
     #: Whether they exceed memory, so that a pass reads a disk and a batch should be blocks.

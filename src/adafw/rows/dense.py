@@ -33,6 +33,9 @@ _LINE = 16
 #: Rows that say how far columns are from 0; and mean squares over variances from which single
 #: precision has too few digits for what is left of them less their means.
 _FEW_ROWS, _FAR = 256, 400.0
+#: Rows that say whether some weigh far more than others; as a share of them, how many weigh nearly
+#: all if not.
+_SOME_ROWS, _EVEN = 1024, 0.5
 #: Entries scaled at a time for second moments, so that no second matrix of that size exists.
 _SLICE = 1 << 18
 
@@ -175,6 +178,18 @@ class DenseRows(Rows):
         some = self.array[:: max(1, self.shape[0] // _FEW_ROWS)].astype(np.float64)
         means, variances = some.mean(axis=0), some.var(axis=0)
         return bool((means**2 > _FAR * variances)[variances > 1e-12 * means**2].any())
+
+    @cached_property
+    def heavy(self) -> Vector | None:  # type: ignore[override]
+        some = self.array[:: max(1, self.shape[0] // _SOME_ROWS)].astype(np.float64)
+        squares = np.einsum("ij,ij->j", some, some)
+        give = 1 / np.where((squares > 0) & np.isfinite(squares), squares, np.inf)
+        lengths = np.square(some) @ give
+        # NaN, of squares that overflow, says nothing.
+        if not float(lengths.sum()) ** 2 < _EVEN * len(some) * float(lengths @ lengths):
+            return None
+        found = [np.square(self.array[k], dtype=np.float64) @ give for k in self._slices()]
+        return read_only(np.concatenate(found))
 
     @cached_property
     def _column_squares(self) -> Vector:

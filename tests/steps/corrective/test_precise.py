@@ -71,3 +71,29 @@ def test_such_a_run_goes_on_bit_for_bit():
     assert whole.state.step["last"] == DOUBLE
     for cut in (3, 12):
         assert run(24, run(cut).state).x.tobytes() == whole.x.tobytes()
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("box", 18), ("groups", 13)])
+def test_points_that_were_rounded_out_of_the_set_are_taken_back(kind, seed):
+    """From outside the best point of a model inside is no way down, and steps stayed short."""
+    rng = np.random.default_rng(seed)
+    A = (rng.standard_normal((4000, 20)) + 5).astype(np.float32)
+    y = A @ rng.standard_normal(20) / 5 + rng.standard_normal(4000)
+    if kind == "box":
+        ball = adafw.Box(-0.13 * rng.random(20), 0.13 * rng.random(20))
+    else:
+        ball = adafw.GroupBall(0.7, np.arange(20) // 4)
+    f = adafw.LinearModel(A, y, losses.Huber(1.0))
+    r = adafw.minimize(f, ball, adafw.Corrective(), max_iterations=14, record_every=1)
+    assert min(record.gap for record in r.trace) <= 1e-7
+
+
+def test_groups_of_rows_of_a_matrix_are_taken_in_double_precision_too():
+    rng = np.random.default_rng(0)
+    A = (rng.standard_normal((400, 12)) * 10.0 ** rng.uniform(-2, 2, 12)).astype(np.float32)
+    f = adafw.objectives.MatrixModel(A, rng.integers(0, 3, 400), losses.Softmax())
+    ball = adafw.GroupBall(20.0, np.repeat(np.arange(12)[:, None], 3, 1))
+    r = adafw.minimize(f, ball, adafw.Corrective(), max_iterations=12)
+    assert r.x.dtype == np.float32
+    assert ball.contains(r.x)
+    assert r.gap <= 1e-5 * r.value

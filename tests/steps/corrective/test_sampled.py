@@ -299,3 +299,16 @@ def test_columns_of_tiny_numbers_hold_nothing_up():
         f, adafw.LInfBall(0.5), adafw.Corrective(), gap_tolerance=1e-8, max_iterations=20
     )
     assert r.status == "converged"
+
+
+@pytest.mark.parametrize("size", [1e145, 1e170])
+def test_balls_whose_squared_radius_is_0_are_no_trouble(size):
+    rng = np.random.default_rng(0)
+    B, slopes = rng.standard_normal((30, 6)), rng.standard_normal(6)
+    plain = Sampled(B.T @ B).nearest_in_ball(np.zeros(6), slopes, 0.01)
+    radius = 0.01 / size
+    found = Sampled(np.clip(B.T @ B * size, None, 1e300)).nearest_in_ball(
+        np.zeros(6), slopes, radius
+    )
+    assert np.linalg.norm(found) <= (1 + 1e-9) * radius
+    np.testing.assert_allclose(found * size, plain, rtol=1e-6)

@@ -7,6 +7,7 @@ import adafw
 from adafw import losses
 from adafw.objectives import WithIntercept
 from adafw.rows import as_rows, passes
+from adafw.solver import State
 from adafw.steps.corrective import secants
 from adafw.steps.corrective.box import BoxCorrector
 from adafw.steps.corrective.curvature import Points, Predictions, view
@@ -214,3 +215,67 @@ def test_corrected_steps_need_some_rows_to_tell_of_all():
         assert isinstance(view(f), Predictions)
         _, state = BoxCorrector().improve(f, ball, x, f.gradient(x), 0, state)
         assert ("before" in state) is near
+
+
+def of_all_lengths(loss, n=N, spread=2.0, m=M):
+    """Rows whose lengths differ by orders: a few hold nearly all of H."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((m, n)) @ rng.standard_normal((n, n)) / 4
+    A *= rng.lognormal(0, spread, (m, 1))
+    y = np.where(A[:, 0] + rng.logistic(size=m) > 0, 1.0, -1.0)
+    return adafw.LinearModel(A, y, loss)
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"), [(losses.Squared(), 6), (losses.SquaredHinge(), 22), (losses.Logistic(), 24)]
+)
+def test_few_rows_that_hold_nearly_all_are_among_those_that_tell(loss, most):
+    f, ball = of_all_lengths(loss), adafw.L2Ball(0.7)
+    wanted = 1e-5 * f.value(np.zeros(N))
+    r = adafw.minimize(f, ball, adafw.Corrective(), gap_tolerance=wanted, max_iterations=60)
+    assert r.status == "converged"
+    assert r.trace[-1].iteration <= most
+
+
+def test_rows_are_drawn_by_what_they_add():
+    """Of rows that add as much, so many as are asked for; those that add most, all of them."""
+    f = of_all_lengths(losses.Squared())
+    adds, weights = f.rows.heavy, f.rows.mean_squares(np.ones(M))
+    all_of_them = f.rows.gram(np.full(M, 2.0 / M))
+    for count in (500, 2000):
+        P = secants._drawn(f, weights, np.full(M, 2.0 / M), adds, count)
+        roots = np.sqrt(all_of_them.diagonal())
+        assert np.abs(P - all_of_them).max() <= 0.05 * roots.max() ** 2
+        assert np.abs((P - all_of_them) / np.outer(roots, roots)).max() <= 0.1
+    nothing = secants._drawn(f, weights, np.zeros(M), np.zeros(M), 500)
+    np.testing.assert_array_equal(nothing, np.diag(weights))
+
+
+@pytest.mark.parametrize("stop", [1, 2, 4])
+def test_runs_on_rows_of_all_lengths_resume_bit_for_bit(stop, tmp_path):
+    def solved(**how):
+        f = of_all_lengths(losses.SquaredHinge())
+        return adafw.minimize(f, adafw.L2Ball(0.7), adafw.Corrective(), **how)
+
+    whole, path = solved(max_iterations=7), tmp_path / "state.npz"
+    solved(max_iterations=stop).state.save(path)
+    again = solved(max_iterations=7, state=State.load(path))
+    np.testing.assert_array_equal(whole.x, again.x)
+
+
+@pytest.mark.parametrize("ball", [adafw.L2Ball(0.3), adafw.LInfBall(0.05)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"before": 7}, {"before": "text"}, {"slopes": np.array(["a"] * N)}, {"slopes": 1e300},
+        {"gram": np.zeros((N, N))}, {"gram": -np.eye(N)}, {"gram": np.eye(N, dtype=np.float32)},
+        {"bends": 3}, {"before": np.ones((N, 1))},
+    ],
+    ids=lambda wrong: f"{next(iter(wrong))}-{np.asarray(next(iter(wrong.values()))).dtype}",
+)  # fmt: skip
+def test_what_no_run_leaves_in_a_state_is_not_gone_by(ball, wrong):
+    f = problem()
+    state = adafw.minimize(f, ball, adafw.Corrective(), max_iterations=2).state
+    state.step.update(wrong)
+    r = adafw.minimize(f, ball, adafw.Corrective(), max_iterations=8, state=state)
+    assert r.gap <= 1e-3

@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -5,6 +7,7 @@ from scipy import sparse
 import adafw
 from adafw import losses
 from adafw.constraints.counted import CountedSet
+from adafw.objectives.base import Unavailable
 from adafw.steps import CorrectiveStep, corrects_atoms, corrects_jointly, corrects_on
 from adafw.steps.corrective import rehearsal
 from adafw.steps.corrective.step import CORRECTORS, corrector_for
@@ -200,3 +203,44 @@ def test_single_numbers_stay_single(constraint):
             x, state = CorrectiveStep().update(f, constraint, x, f.gradient(x), t, state)
             assert x.dtype == np.float32
             assert constraint.violation(x) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("constraint", "loss", "dtype", "state"),
+    [
+        (adafw.L1Ball(2.0), losses.Huber(1e-3), np.float64, {"stretch": 40.0, "level": 0.1}),
+        (adafw.L2Ball(2.0), losses.Huber(1e-3), np.float64, {"stretch": 40.0}),
+        (adafw.L2Ball(2.0), losses.Logistic(), np.float32, {"last": 1.0, "stuck": 1}),
+        (adafw.LInfBall(0.5), losses.Logistic(), np.float32, {"last": -1.0, "word": 7}),
+        (adafw.LInfBall(0.5), losses.Logistic(), np.float64, {"word": 7, "gap": 1e-3}),
+    ],
+    ids=repr,
+)
+def test_a_step_that_fails_half_way_leaves_its_state(constraint, loss, dtype, state):
+    """Rows may be on machines that are lost: a run goes on from the state before."""
+    rng = np.random.default_rng(0)
+    A, asked = rng.standard_normal((3000, 12)).astype(dtype), [0, 0]
+    f = adafw.LinearModel(A, np.where(rng.random(3000) < 0.5, 1.0, -1.0), loss)
+
+    def flaky(plain):
+        def ask(*words, **how):
+            asked[0] += 1
+            if asked[0] == asked[1]:
+                raise Unavailable("planted")
+            return plain(*words, **how)
+
+        return ask
+
+    x = (0.1 * rng.standard_normal(12)).astype(dtype)
+    g, step = f.gradient(x), CorrectiveStep()
+    step.prepare(f, constraint, x, {})
+    for name in ("dot", "combine", "curve", "gram", "at_once"):
+        setattr(f.rows, name, flaky(getattr(f.rows, name)))
+    step.update(f, constraint, x, g, 4, dict(state))
+    times, left = asked[0], dict(state)
+    assert times > 1
+    for at in range(1, times):
+        asked[:] = 0, at
+        with contextlib.suppress(Unavailable):
+            step.update(f, constraint, x, g, 4, left)
+        assert left == state

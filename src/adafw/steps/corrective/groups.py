@@ -36,6 +36,7 @@ class GroupCorrector(Corrector[Predicting]):
     sets: tuple[type, ...] = (GroupBall, KSparse)
     rehearsed = True
     few = True
+    doubles = True
 
     def fits(self, f: FiniteSum, constraint: Constraint) -> bool:
         if isinstance(f, MatrixModel):

@@ -28,8 +28,11 @@ def last_gap(constraint: Constraint, x: Array, g: Array, last: float) -> float:
 def in_double(
     corrector: AnyCorrector, f: FiniteSum, constraint: Constraint, x: Array, t: int, state: Memory
 ) -> tuple[Array, Memory]:
-    """An iteration from x in double precision, rounded in the end."""
-    double = x.astype(np.float64)
+    """An iteration from x in double precision, rounded in the end.
+
+    What was rounded may be outside: from there the best point of a model inside is no way down.
+    """
+    double = np.asarray(constraint.bare.project(x.astype(np.float64)), np.float64)
     new, kept = corrector.improve(f, constraint, double, f.gradient(double), t, state)
     kept["last"] = DOUBLE
     kept.pop("predictions", None)  # those of what is rounded are others

@@ -30,6 +30,9 @@ def recall(f: FiniteSum, x: Array, state: Memory) -> None:
     state.pop("sample", None)  # it is of iterations on a sample, which no state is left by
     if not (_is_of(state, "chosen") and _is_of(state, "gram") and _is_of(state, "bends")):
         _forget(state)
+    if not (_is_like(state, "before", x) and _is_like(state, "slopes", x)):
+        state.pop("before", None)
+        state.pop("slopes", None)
     chosen = state.get("chosen")
     if chosen is not None and not _are_columns(chosen, x.size):
         _forget(state)
@@ -65,6 +68,12 @@ def _is_of(state: Memory, name: str) -> bool:
         return True
     array = isinstance(found, np.ndarray) and found.dtype == _KINDS[name]
     return array and bool(found.flags.c_contiguous and found.flags.writeable)  # type: ignore[attr-defined]
+
+
+def _is_like(state: Memory, name: str, x: Array) -> bool:
+    found = state.get(name)
+    array = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.shape == x.shape
+    return found is None or array
 
 
 def _are_columns(chosen: NDArray[np.int64], n: int) -> bool:

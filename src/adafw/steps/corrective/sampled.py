@@ -92,21 +92,24 @@ class Sampled:
         from scipy.linalg import solve_triangular
         from scipy.linalg.lapack import dposv
 
-        b, P = self.P @ x - slopes, self.P.copy()
-        diagonal, s = P.diagonal().copy(), max(0.0, -float(np.vdot(slopes, x)) / radius**2)
-        y = x.astype(np.float64)
+        # In units of the radius, whose square may be 0.
+        P, start = radius * self.P, x.astype(np.float64) / radius
+        b, diagonal = P @ start - slopes, P.diagonal().copy()
+        y, s = start, max(0.0, -float(np.vdot(slopes, start)))
         for _ in range(_SECANTS):
             np.fill_diagonal(P, diagonal + s)
             factor, found, failed = dposv(P, b)
             length = float(np.linalg.norm(found))
             if failed or not 0 < length < np.inf:
                 break
-            y, off = found, length - radius
-            if abs(off) <= _NEAR * float(np.linalg.norm(y - x)) or (s == 0 and off < 0):
+            y, off = found, length - 1
+            if abs(off) <= _NEAR * float(np.linalg.norm(y - start)) or (s == 0 and off < 0):
                 break
-            along = solve_triangular(factor, y, trans="T", check_finite=False)
-            s = max(0.0, s + (length / radius - 1) * length**2 / float(along @ along))
-        y *= min(1.0, radius / max(float(np.linalg.norm(y)), 1e-300))
+            along = solve_triangular(factor, y / length, trans="T", check_finite=False)
+            if not (bend := float(along @ along)) > 0:
+                break
+            s = max(0.0, s + off / bend)
+        y *= radius / max(1.0, float(np.linalg.norm(y)))
         return y.astype(slopes.dtype, copy=False)
 
     def _inside(self, s: Vector, step: Vector, pull: Vector, low: Vector, high: Vector) -> Vector:

@@ -96,6 +96,7 @@ class CorrectiveStep(Step[Memory]):
     ) -> tuple[Array, Memory]:  # fmt: skip
         if not g.any():
             return x, state
+        state = state.copy()  # so that nothing has changed if f fails half way
         corrector = corrector_for(f, constraint)
         times = stretch(f, x) if t == 0 else state.pop("stretch", 0.0)
         if times and isinstance(f, Linear):
